@@ -2,11 +2,7 @@
 // has two batches of one partition in flight, and balances the lanes.
 package intake
 
-import (
-	"context"
-
-	"appliance/internal/event"
-)
+import "appliance/internal/event"
 
 // TP names a partition of a topic.
 type TP struct {
@@ -38,28 +34,4 @@ func (b *Batch) Len() int {
 		n += len(b.Spans[i].Records)
 	}
 	return n
-}
-
-// Carrier is what travels with each message of a stream, in the message's context: the batch it was cut in and its
-// record's place. Every message of a batch carries it, since a processor may drop the first.
-type Carrier struct {
-	Batch *Batch
-	Span  int // index into Batch.Spans
-	Index int // index into Span.Records
-}
-
-// Record returns the record that the message was made of.
-func (c Carrier) Record() *event.Record { return &c.Batch.Spans[c.Span].Records[c.Index] }
-
-type carrierKey struct{}
-
-// With returns a context that carries c.
-func With(ctx context.Context, c Carrier) context.Context {
-	return context.WithValue(ctx, carrierKey{}, c)
-}
-
-// From returns what With put there.
-func From(ctx context.Context) (Carrier, bool) {
-	c, ok := ctx.Value(carrierKey{}).(Carrier)
-	return c, ok
 }
