@@ -50,7 +50,8 @@ func faultf(reason, attribute, format string, args ...any) *Fault {
 }
 
 func badAttribute(name, format string, args ...any) *Fault {
-	return faultf(ReasonBadAttribute, name, name+": "+format, args...)
+	name = Truncate(name, maxNamed)
+	return NewFault(ReasonBadAttribute, name, name+": "+fmt.Sprintf(format, args...))
 }
 
 // Truncate returns s as text that can be stored and shown anywhere: at most limit bytes, cut between two characters,
