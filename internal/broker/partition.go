@@ -1,0 +1,75 @@
+package broker
+
+import (
+	"context"
+	"time"
+
+	"appliance/internal/event"
+	"appliance/internal/intake"
+	"appliance/internal/offset"
+)
+
+// partition is one partition that this process owns, or has owned while a batch of it is still out.
+type partition struct {
+	tp      intake.TP
+	topicID [16]byte
+
+	owned  bool
+	term   uint64     // counts assignments: an ack that belongs to an earlier one commits nothing
+	seekAt bool       // no commit was found: the checkpoint, once claimed, says where to start
+	start  int64      // where reading began
+	log    offset.Log // as it was then
+
+	claimed    bool // the gate: nothing is handed out before the claim is back
+	leaving    bool // being revoked: what is out may end, nothing new begins
+	epoch      int64
+	checkpoint int64              // next offset the checkpoint store had at the claim; -1 none or unknown
+	cancel     context.CancelFunc // of the claim under way
+
+	queue  []event.Record
+	oldest time.Time // when the first of queue came in
+	bytes  int
+	paused bool
+	expect int64 // offset of the next record to come in, if the log has no jumps
+
+	busy      bool  // a batch of this partition is out
+	durable   int64 // next offset after what is durable; -1 nothing yet in this term
+	committed int64 // what Kafka was told last in this term, or had at the start; -1 nothing
+	moved     time.Time
+}
+
+// take cuts n records off the head of the queue.
+func (p *partition) take(n int) []event.Record {
+	records := p.queue[:n:n]
+	p.queue = p.queue[n:]
+	p.bytes -= size(records)
+	return records
+}
+
+// putBack puts records that were handed out and not made durable in front of what waits.
+func (p *partition) putBack(records []event.Record, now time.Time) {
+	p.queue = append(records, p.queue...)
+	p.oldest = now
+	p.bytes += size(records)
+}
+
+// leave ends an ownership. The batch that is out, if any, stays out: the partition is not handed out again before it ended.
+func (p *partition) leave() {
+	if p.cancel != nil {
+		p.cancel()
+	}
+	p.owned, p.claimed, p.leaving, p.cancel = false, false, false, nil
+	p.queue, p.bytes, p.paused = nil, 0, false
+	p.durable, p.committed = -1, -1
+}
+
+func size(records []event.Record) int {
+	n := 0
+	for i := range records {
+		n += len(records[i].Key) + len(records[i].Value) + recordOverhead
+	}
+	return n
+}
+
+// recordOverhead is about what a record costs in memory beside its key and value: the struct and its headers.
+const recordOverhead = 300

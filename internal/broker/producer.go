@@ -1,0 +1,161 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"appliance/internal/deadletter"
+)
+
+// unacknowledged is how many dead letters may be on their way to the broker at once: more would make a burst of poison an
+// outage of the broker that may itself be the reason.
+const unacknowledged = 16
+
+// smallestLetter is where the search for a size that the topic takes ends: no sensible topic refuses 16 KiB.
+const smallestLetter = 16 << 10
+
+// DeadLetters publishes dead letters to one topic, idempotent and acknowledged by all replicas; neither is configurable,
+// since a dead letter that is less durable than the record it replaces is a loss. Safe for concurrent use.
+type DeadLetters struct {
+	client   *kgo.Client
+	topic    string
+	maxBytes int
+	timeout  time.Duration
+}
+
+// NewDeadLetters returns a publisher to topic. A letter larger than maxBytes is published in parts, as is one that the
+// topic refuses for its size; 0 means 900 KiB. It doesn't connect yet.
+func NewDeadLetters(c Cluster, topic string, maxBytes int) (*DeadLetters, error) {
+	client, err := c.client(
+		kgo.DefaultProduceTopic(topic),
+		kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.ProducerLinger(0),
+		kgo.ProducerBatchMaxBytes(16<<20), // the topic's own limit decides, and its refusal is answered
+		kgo.ProducerBatchCompression(kgo.SnappyCompression()),
+		kgo.RecordDeliveryTimeout(20*time.Second),
+		kgo.AllowIdempotentProduceCancellation(),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("open dead letters: %w", err)
+	}
+	return &DeadLetters{client: client, topic: topic, maxBytes: orDefault(maxBytes, 900<<10), timeout: 30 * time.Second}, nil
+}
+
+// Topic returns where the letters go.
+func (d *DeadLetters) Topic() string { return d.topic }
+
+// Close gives up what is not acknowledged.
+func (d *DeadLetters) Close() { d.client.Close() }
+
+// Publish puts the letters on the topic in their order and returns once the broker gave each an offset. It stops at the
+// first that the broker refuses; the error names it, and a later letter may then be there or not: publishing all of them
+// again is safe, since a letter's key is the coordinates of its record.
+func (d *DeadLetters) Publish(ctx context.Context, letters []deadletter.Letter) error {
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	for len(letters) > 0 {
+		n := min(unacknowledged, len(letters))
+		if err := d.publish(ctx, letters[:n]); err != nil {
+			return err
+		}
+		letters = letters[n:]
+	}
+	return nil
+}
+
+func (d *DeadLetters) publish(ctx context.Context, letters []deadletter.Letter) error {
+	for i := range letters {
+		messages, err := letters[i].Encode(d.maxBytes)
+		if err != nil {
+			return fmt.Errorf("encode dead letter of %s: %w", letters[i].Ref(), err)
+		}
+		if len(messages) > 1 { // parts keep to themselves, so that no more than 16 records are on their way
+			if err := d.publishAll(ctx, letters[:i], d.maxBytes); err != nil {
+				return err
+			}
+			if err := d.publishSmaller(ctx, letters[i], d.maxBytes); err != nil {
+				return err
+			}
+			return d.publish(ctx, letters[i+1:])
+		}
+	}
+	return d.publishAll(ctx, letters, d.maxBytes)
+}
+
+// publishAll produces letters of one message each.
+func (d *DeadLetters) publishAll(ctx context.Context, letters []deadletter.Letter, maxBytes int) error {
+	var records []*kgo.Record
+	for _, l := range letters {
+		messages, err := l.Encode(maxBytes)
+		if err != nil {
+			return fmt.Errorf("encode dead letter of %s: %w", l.Ref(), err)
+		}
+		records = append(records, toRecords(messages)...)
+	}
+	for i, r := range d.client.ProduceSync(ctx, records...) {
+		switch {
+		case r.Err == nil:
+		case errors.Is(r.Err, kerr.MessageTooLarge) && i < len(letters):
+			if err := d.publishSmaller(ctx, letters[i], maxBytes/2); err != nil {
+				return err
+			}
+		default:
+			return d.refused(letters[min(i, len(letters)-1)], r.Err)
+		}
+	}
+	return nil
+}
+
+// publishSmaller publishes one letter in parts of at most maxBytes, and in smaller ones until the topic takes them.
+func (d *DeadLetters) publishSmaller(ctx context.Context, l deadletter.Letter, maxBytes int) error {
+	for ; maxBytes >= smallestLetter; maxBytes /= 2 {
+		messages, err := l.Encode(maxBytes)
+		if err != nil {
+			return fmt.Errorf("encode dead letter of %s: %w", l.Ref(), err)
+		}
+		err = d.produceInTurn(ctx, toRecords(messages))
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, kerr.MessageTooLarge) {
+			return d.refused(l, err)
+		}
+	}
+	return fmt.Errorf("publish dead letter of %s: the topic %s takes no record of %d bytes: %w", l.Ref(), d.topic, smallestLetter, kerr.MessageTooLarge)
+}
+
+func (d *DeadLetters) produceInTurn(ctx context.Context, records []*kgo.Record) error {
+	for len(records) > 0 {
+		n := min(unacknowledged, len(records))
+		if err := d.client.ProduceSync(ctx, records[:n]...).FirstErr(); err != nil {
+			return err
+		}
+		records = records[n:]
+	}
+	return nil
+}
+
+// refused forgets a topic that was made anew, so that the next try finds the new one.
+func (d *DeadLetters) refused(l deadletter.Letter, err error) error {
+	if errors.Is(err, kerr.UnknownTopicID) || errors.Is(err, kerr.UnknownTopicOrPartition) {
+		d.client.PurgeTopicsFromProducing(d.topic)
+	}
+	return fmt.Errorf("publish dead letter of %s: %w", l.Ref(), err)
+}
+
+func toRecords(messages []deadletter.Message) []*kgo.Record {
+	records := make([]*kgo.Record, len(messages))
+	for i, m := range messages {
+		r := &kgo.Record{Key: m.Key, Value: m.Value}
+		for _, h := range m.Headers {
+			r.Headers = append(r.Headers, kgo.RecordHeader{Key: h.Key, Value: h.Value})
+		}
+		records[i] = r
+	}
+	return records
+}

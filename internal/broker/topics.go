@@ -1,0 +1,150 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"appliance/internal/intake"
+	"appliance/internal/offset"
+)
+
+// Topic says how a topic is made. A setting that the broker has and Configs does not name is left alone.
+type Topic struct {
+	Name        string
+	Partitions  int32
+	Replication int16             // -1: the broker's default
+	Configs     map[string]string // such as cleanup.policy, retention.ms
+}
+
+// Ensured is what Ensure did for one topic.
+type Ensured struct {
+	Name       string
+	Created    bool
+	Partitions int32 // that it has now; more than asked for is left alone
+}
+
+// Ensure creates the topics that are missing and grows none: adding partitions moves keys to other partitions and breaks
+// their order, which is a person's decision.
+func (a *Admin) Ensure(ctx context.Context, topics []Topic) ([]Ensured, error) {
+	var done []Ensured
+	for _, t := range topics {
+		configs := make(map[string]*string, len(t.Configs))
+		for k, v := range t.Configs {
+			configs[k] = &v
+		}
+		_, err := a.adm.CreateTopic(ctx, t.Partitions, t.Replication, configs, t.Name)
+		if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+			return done, fmt.Errorf("create topic %s: %w", t.Name, err)
+		}
+		ensured := Ensured{Name: t.Name, Created: err == nil, Partitions: t.Partitions}
+		if !ensured.Created {
+			if found, err := a.Topics(ctx, t.Name); err == nil {
+				ensured.Partitions = int32(len(found[t.Name].Partitions))
+			}
+		}
+		done = append(done, ensured)
+	}
+	return done, nil
+}
+
+// Found is a topic as it is.
+type Found struct {
+	ID         [16]byte
+	Partitions []int32
+}
+
+// Topics describes topics; the answer lacks those that don't exist.
+func (a *Admin) Topics(ctx context.Context, names ...string) (map[string]Found, error) {
+	details, err := a.adm.ListTopics(ctx, names...)
+	if err != nil {
+		return nil, fmt.Errorf("list topics: %w", err)
+	}
+	found := map[string]Found{}
+	for name, d := range details {
+		if d.Err == nil {
+			found[name] = Found{ID: d.ID, Partitions: d.Partitions.Numbers()}
+		} else if !errors.Is(d.Err, kerr.UnknownTopicOrPartition) {
+			return nil, fmt.Errorf("list topic %s: %w", name, d.Err)
+		}
+	}
+	return found, nil
+}
+
+// Missing returns those of the topics that don't exist.
+func (a *Admin) Missing(ctx context.Context, names ...string) ([]string, error) {
+	found, err := a.Topics(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	var missing []string
+	for _, n := range names {
+		if _, ok := found[n]; !ok {
+			missing = append(missing, n)
+		}
+	}
+	return missing, nil
+}
+
+// Logs returns each partition's first and next offset.
+func (a *Admin) Logs(ctx context.Context, topics ...string) (map[intake.TP]offset.Log, error) {
+	starts, err := a.adm.ListStartOffsets(ctx, topics...)
+	if err != nil {
+		return nil, fmt.Errorf("list start offsets: %w", err)
+	}
+	ends, err := a.adm.ListEndOffsets(ctx, topics...)
+	if err != nil {
+		return nil, fmt.Errorf("list end offsets: %w", err)
+	}
+	logs := map[intake.TP]offset.Log{}
+	var failed error
+	ends.Each(func(end kadm.ListedOffset) {
+		start, _ := starts.Lookup(end.Topic, end.Partition)
+		if err := errors.Join(end.Err, start.Err); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("list offsets of %s/%d: %w", end.Topic, end.Partition, err))
+			return
+		}
+		logs[intake.TP{Topic: end.Topic, Partition: end.Partition}] = offset.Log{Start: start.Offset, End: end.Offset}
+	})
+	return logs, failed
+}
+
+// Committed returns the group's offsets by partition; it lacks those that were never committed.
+func (a *Admin) Committed(ctx context.Context, group string) (map[intake.TP]int64, error) {
+	found, err := a.adm.FetchOffsets(ctx, group)
+	if err != nil {
+		if errors.Is(err, kerr.GroupIDNotFound) {
+			return map[intake.TP]int64{}, nil
+		}
+		return nil, fmt.Errorf("fetch offsets of group %s: %w", group, err)
+	}
+	committed := map[intake.TP]int64{}
+	found.Each(func(o kadm.OffsetResponse) {
+		if o.Err == nil && o.At >= 0 {
+			committed[intake.TP{Topic: o.Topic, Partition: o.Partition}] = o.At
+		}
+	})
+	return committed, nil
+}
+
+// Sorted returns the partitions in the order in which they are printed.
+func Sorted[V any](byPartition map[intake.TP]V) []intake.TP {
+	return slices.SortedFunc(maps.Keys(byPartition), func(a, b intake.TP) int {
+		if a.Topic != b.Topic {
+			return cmpString(a.Topic, b.Topic)
+		}
+		return int(a.Partition) - int(b.Partition)
+	})
+}
+
+func cmpString(a, b string) int {
+	if a < b {
+		return -1
+	}
+	return 1
+}
