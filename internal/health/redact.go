@@ -3,7 +3,8 @@ package health
 import (
 	"regexp"
 	"strings"
-	"unicode/utf8"
+
+	"appliance/internal/event"
 )
 
 const (
@@ -29,7 +30,7 @@ func Redactor(secrets ...string) func(string) string {
 		text = replace.Replace(text)
 		text = userinfo.ReplaceAllString(text, "${1}:"+hidden+"@")
 		text = setting.ReplaceAllString(text, "${1}${2}"+hidden)
-		return bounded(plain(text))
+		return event.Truncate(plain(text), maxDetail)
 	}
 }
 
@@ -40,18 +41,5 @@ func plain(text string) string {
 			return ' '
 		}
 		return r
-	}, strings.ToValidUTF8(text, "\uFFFD"))
-}
-
-// bounded cuts at a rune's border.
-func bounded(text string) string {
-	if len(text) <= maxDetail {
-		return text
-	}
-	const mark = "…"
-	cut := maxDetail - len(mark)
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + mark
+	}, text)
 }

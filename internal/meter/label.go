@@ -1,9 +1,9 @@
 package meter
 
 import (
-	"strings"
 	"sync"
-	"unicode/utf8"
+
+	"appliance/internal/event"
 )
 
 const (
@@ -14,17 +14,7 @@ const (
 )
 
 // label makes any text a label value: valid UTF-8, since the client library panics on another, and bounded.
-func label(text string) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) <= maxLabel {
-		return text
-	}
-	cut := maxLabel
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut]
-}
+func label(text string) string { return event.Truncate(text, maxLabel) }
 
 // firsts lets the first max distinct values through and calls every later one "other", so that whoever chooses the values
 // doesn't choose the number of series. Safe for concurrent use.

@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"appliance/internal/event"
 )
 
 // Identity becomes the constant labels of every series.
@@ -33,9 +35,10 @@ type Meter struct {
 	types, causes, reasons, outcomes, positionKinds *firsts
 }
 
-// New returns a meter whose counters are at zero. Of poison, every one of reasons has its series from the start, so that
-// the first dead letter is an increase and not a new series; any other reason counts as "other".
-func New(id Identity, reasons []string) *Meter {
+// New returns a meter whose counters are at zero. Of poison, every reason of the closed list has its series from the start,
+// so that the first dead letter is an increase and not a new series; any other reason counts as "other".
+func New(id Identity) *Meter {
+	reasons := event.Reasons()
 	m := &Meter{
 		registry:      prometheus.NewRegistry(),
 		types:         newFirsts(maxTypes),
