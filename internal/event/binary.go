@@ -8,23 +8,23 @@ import (
 )
 
 // decodeBinary reads an event whose attributes are headers and whose payload is the value.
-func decodeBinary(r *Record) (*Event, *Fault) {
-	var room [8]extension
-	a := attributes{extensions: room[:0]}
+func decodeBinary(r *Record, traceparent []byte) (*Event, *Fault) {
+	var a attributes
 	if f := a.readHeaders(r.Headers); f != nil {
 		return nil, f
 	}
-	if f := a.check(); f != nil {
+	at, f := a.check()
+	if f != nil {
 		return nil, f
 	}
 	mediaType := a.datacontenttype
-	asJSON := mediaType.kind == text && isJSON(string(mediaType.data))
+	asJSON := mediaType.kind == text && isJSON(mediaType.data)
 	if asJSON && r.Value != nil {
 		if f := checkPayload(r.Value); f != nil {
 			return nil, f
 		}
 	}
-	return a.event(a.compose(r.Value, asJSON), r.Value)
+	return a.event(at, a.compose(r.Value, asJSON), r.Value, traceparent), nil
 }
 
 // readHeaders takes the attributes out of the headers. All other headers, the trace context and the x-worxbend ones
@@ -38,7 +38,7 @@ func (a *attributes) readHeaders(headers []Header) *Fault {
 			return badAttribute(name, "must not be a header of its own (the payload and its content-type are)")
 		case prefixed:
 			place = a.known([]byte(name))
-		case len(h.Key) == len("content-type") && strings.EqualFold(h.Key, "content-type"):
+		case h.isContentType():
 		case hasPrefixFold(h.Key, "ce_"):
 			return badAttribute(h.Key, "an attribute header begins with a lower-case ce_")
 		default:
@@ -49,7 +49,7 @@ func (a *attributes) readHeaders(headers []Header) *Fault {
 			v.kind = text
 		}
 		if place == nil {
-			a.extensions = append(a.extensions, extension{[]byte(name), v})
+			a.extend(name, v)
 			continue
 		}
 		if place.seen && prefixed {
@@ -63,7 +63,7 @@ func (a *attributes) readHeaders(headers []Header) *Fault {
 }
 
 func checkPayload(value []byte) *Fault {
-	s := scanner{src: value, depth: 0}
+	s := scanner{src: value, depth: 1} // inside the event's own braces
 	f := s.document()
 	switch {
 	case f == sound:
@@ -88,7 +88,7 @@ func (a *attributes) compose(payload []byte, asJSON bool) []byte {
 	out = appendMember(out, "datacontenttype", a.datacontenttype)
 	out = appendMember(out, "dataschema", a.dataschema)
 	for _, e := range a.extensions {
-		out = appendMember(out, string(e.name), e.value)
+		out = appendMember(out, e.name, e.value)
 	}
 	return append(appendPayload(out, payload, asJSON), '}')
 }

@@ -2,40 +2,35 @@ package event
 
 import (
 	"crypto/sha256"
+	"time"
 	"unicode/utf8"
 )
 
-// event applies every rule and makes the Event. received is the record's value, raw the whole event as JSON.
+// event makes the Event out of attributes that were checked. received is the record's value, raw the whole event as
+// JSON.
 //
 // The strings share one allocation of their own: they neither alias raw, which a processor might change, nor keep
 // Kafka's much larger fetch buffer alive.
-func (a *attributes) event(raw, received []byte) (*Event, *Fault) {
-	if f := a.check(); f != nil {
-		return nil, f
-	}
-	at, f := a.occurredAt()
-	if f != nil {
-		return nil, f
-	}
+func (a *attributes) event(at time.Time, raw, received, traceparent []byte) *Event {
 	var room [512]byte
 	all := room[:0]
-	for _, v := range [...]*value{&a.id, &a.source, &a.typ, &a.subject, &a.datacontenttype, &a.time} {
-		all = append(all, v.data...)
+	parts := [...][]byte{
+		a.id.data, a.source.data, a.typ.data, a.subject.data, a.datacontenttype.data, a.time.data, traceparent,
+	}
+	for _, part := range parts {
+		all = append(all, part...)
 	}
 	shared := string(all)
-	cut := func(v *value) string {
-		s := shared[:len(v.data)]
-		shared = shared[len(v.data):]
-		return s
+	var cut [len(parts)]string
+	for i, part := range parts {
+		cut[i], shared = shared[:len(part)], shared[len(part):]
 	}
 	return &Event{
-		ID: cut(&a.id), Source: cut(&a.source), Type: cut(&a.typ),
-		Subject: cut(&a.subject), DataContentType: cut(&a.datacontenttype),
-		Time:       cut(&a.time),
-		OccurredAt: at,
-		Raw:        raw,
-		SHA256:     sha256.Sum256(received),
-	}, nil
+		ID: cut[0], Source: cut[1], Type: cut[2], Subject: cut[3], DataContentType: cut[4],
+		Time: cut[5], OccurredAt: at,
+		Raw: raw, SHA256: sha256.Sum256(received),
+		Traceparent: cut[6],
+	}
 }
 
 // unescape decodes a string that the scanner has accepted.

@@ -49,10 +49,15 @@ func faultf(reason, attribute, format string, args ...any) *Fault {
 	return NewFault(reason, attribute, fmt.Sprintf(format, args...))
 }
 
-func badAttribute(name, format string, args ...any) *Fault {
-	name = Truncate(name, maxNamed)
-	return NewFault(ReasonBadAttribute, name, name+": "+fmt.Sprintf(format, args...))
+func missing(name string) *Fault {
+	return NewFault(ReasonMissingAttribute, name, name+": a required attribute is absent")
 }
+
+func badAttribute(name, rule string) *Fault {
+	return NewFault(ReasonBadAttribute, name, Truncate(name, maxNamed)+": "+rule)
+}
+
+func repeated(name string) *Fault { return badAttribute(name, "occurs more than once") }
 
 // Truncate returns s as text that can be stored and shown anywhere: at most limit bytes, cut between two characters,
 // with U+FFFD in the place of bytes that are not UTF-8 and of U+0000, which PostgreSQL's text refuses.

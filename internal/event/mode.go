@@ -1,6 +1,9 @@
 package event
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // DecodeRecord reads the event of one Kafka record by the CloudEvents Kafka protocol binding, version 1.0.2. Exactly one
 // of the results is nil.
@@ -18,55 +21,49 @@ func DecodeRecord(r *Record) (*Event, *Fault) {
 		return nil, faultf(ReasonUnknownMode, "", "the content-type header occurs %d times", n)
 	}
 	mediaType := essence(contentType)
-	e, f := (*Event)(nil), (*Fault)(nil)
 	switch {
-	case strings.EqualFold(mediaType, "application/cloudevents+json"):
-		e, f = decodeStructured(r)
-	case hasPrefixFold(mediaType, "application/cloudevents"):
+	case !hasPrefixFold(mediaType, "application/cloudevents"):
+		return decodeBinary(r, r.traceparent())
+	case !bytes.EqualFold(mediaType, []byte("application/cloudevents+json")):
 		return nil, faultf(ReasonUnknownMode, "", "content-type %.80q is no format that is read here", contentType)
-	default:
-		e, f = decodeBinary(r)
-	}
-	if f != nil {
-		return nil, f
-	}
-	e.Traceparent = r.traceparent()
-	return e, nil
-}
-
-func decodeStructured(r *Record) (*Event, *Fault) {
-	if r.Value == nil {
+	case r.Value == nil:
 		return nil, NewFault(ReasonMalformedStructured, "", "the record is structured and has no value")
 	}
-	return DecodeJSON(r.Value)
+	return decodeJSON(r.Value, r.traceparent())
 }
 
 // contentType returns the last content-type header that has a value, and how many there are.
-func (r *Record) contentType() (contentType string, n int) {
-	for _, h := range r.Headers {
-		if len(h.Key) == len("content-type") && strings.EqualFold(h.Key, "content-type") && h.Value != nil {
-			contentType = string(h.Value)
+func (r *Record) contentType() (contentType []byte, n int) {
+	for i := range r.Headers {
+		if h := &r.Headers[i]; h.isContentType() && h.Value != nil {
+			contentType = h.Value
 			n++
 		}
 	}
 	return contentType, n
 }
 
-// essence returns a media type without its parameters.
-func essence(mediaType string) string {
-	mediaType, _, _ = strings.Cut(mediaType, ";")
-	return strings.Trim(mediaType, " \t")
+func (h *Header) isContentType() bool {
+	return len(h.Key) == len("content-type") && strings.EqualFold(h.Key, "content-type")
 }
 
-func hasPrefixFold(s, prefix string) bool {
-	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
+// essence returns a media type without its parameters.
+func essence(mediaType []byte) []byte {
+	mediaType, _, _ = bytes.Cut(mediaType, []byte(";"))
+	return bytes.Trim(mediaType, " \t")
+}
+
+func hasPrefixFold[T string | []byte](s T, prefix string) bool {
+	return len(s) >= len(prefix) && strings.EqualFold(string(s[:len(prefix)]), prefix)
 }
 
 // isJSON reports whether a content type declares JSON, as the JSON event format (section 3.1) says: a subtype that is
 // json, or ends with +json.
-func isJSON(mediaType string) bool {
-	_, subtype, _ := strings.Cut(essence(mediaType), "/")
+func isJSON(mediaType []byte) bool {
+	_, subtype, _ := bytes.Cut(essence(mediaType), []byte("/"))
+	if bytes.EqualFold(subtype, []byte("json")) {
+		return true
+	}
 	const suffix = "+json"
-	return strings.EqualFold(subtype, "json") ||
-		len(subtype) > len(suffix) && strings.EqualFold(subtype[len(subtype)-len(suffix):], suffix)
+	return len(subtype) > len(suffix) && bytes.EqualFold(subtype[len(subtype)-len(suffix):], []byte(suffix))
 }

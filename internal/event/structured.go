@@ -1,6 +1,9 @@
 package event
 
-import "bytes"
+import (
+	"bytes"
+	"fmt"
+)
 
 // DecodeJSON reads one event in the CloudEvents JSON event format, version 1.0. Exactly one of the results is nil. Raw is
 // the text itself, not a copy: whoever changes one changes the other.
@@ -10,12 +13,19 @@ import "bytes"
 // they are PostgreSQL's to decide: the last wins), both payload members, numbers that are no CloudEvents integer.
 // URIs are not parsed: a source with a space in it is common, and is a source.
 func DecodeJSON(raw []byte) (*Event, *Fault) {
-	var room [8]extension
-	a := attributes{extensions: room[:0]}
+	return decodeJSON(raw, nil)
+}
+
+func decodeJSON(raw, traceparent []byte) (*Event, *Fault) {
+	var a attributes
 	if f := a.readJSON(raw); f != nil {
 		return nil, f
 	}
-	return a.event(raw, raw)
+	at, f := a.check()
+	if f != nil {
+		return nil, f
+	}
+	return a.event(at, raw, raw, traceparent), nil
 }
 
 // members are what an event in JSON has beside its attributes.
@@ -95,7 +105,7 @@ func (a *attributes) take(name []byte, v value, m *members) *Fault {
 		case "data_base64":
 			place = &m.base64
 		default:
-			a.extensions = append(a.extensions, extension{name, v})
+			a.extend(string(name), v)
 			return nil
 		}
 	}
@@ -166,5 +176,5 @@ func (s *scanner) fault(f flaw, name string) *Fault {
 	if name == "data" {
 		return faultf(ReasonUnstorableValue, "data", "data: has %v at byte %d, which jsonb cannot hold", f, s.pos)
 	}
-	return badAttribute(name, "has %v at byte %d", f, s.pos)
+	return badAttribute(name, fmt.Sprintf("has %v at byte %d", f, s.pos))
 }
