@@ -63,7 +63,8 @@ func Reasons() []Reason {
 			"Check the producer's clock; for a wanted backfill widen the bounds, then replay.",
 		},
 		{
-			"unstorable-value", "The payload is valid JSON that jsonb cannot hold: U+0000, half a surrogate pair, a number or a depth beyond its limits.",
+			"unstorable-value",
+			"The payload is valid JSON that jsonb cannot hold: U+0000, half a surrogate pair, a number or a depth beyond its limits.",
 			"Mend the producer; the detail says where in the payload.",
 		},
 		{

@@ -18,12 +18,32 @@ func Default() Table {
 func recordRows() []Row {
 	const inspect = "Inspect the dead letter; mend the producer, or the schema, then replay it."
 	return []Row{
-		{"22", "data exception", Record, false, "A value that the column's type cannot hold: sent again, refused again.", inspect},
-		{"22P05", "untranslatable character", Record, false, "JSON that jsonb cannot hold, such as U+0000.", inspect},
-		{"22P02", "invalid text representation", Record, false, "JSON that PostgreSQL does not take, such as half a surrogate pair.", inspect},
+		{
+			"22", "data exception", Record, false,
+			"A value that the column's type cannot hold: sent again, refused again.",
+			inspect,
+		},
+		{
+			"22P05", "untranslatable character", Record, false,
+			"JSON that jsonb cannot hold, such as U+0000.",
+			inspect,
+		},
+		{
+			"22P02", "invalid text representation", Record, false,
+			"JSON that PostgreSQL does not take, such as half a surrogate pair.",
+			inspect,
+		},
 		{"22021", "character not in repertoire", Record, false, "Bytes that are not UTF-8.", inspect},
-		{"22003", "numeric value out of range", Record, false, "A number beyond what PostgreSQL holds.", inspect},
-		{"23", "integrity constraint violation", Record, false, "A row that breaks a rule of the table: sent again, refused again.", inspect},
+		{
+			"22003", "numeric value out of range", Record, false,
+			"A number beyond what PostgreSQL holds.",
+			inspect,
+		},
+		{
+			"23", "integrity constraint violation", Record, false,
+			"A row that breaks a rule of the table: sent again, refused again.",
+			inspect,
+		},
 		{
 			uniqueViolation, "unique violation", Duplicate, false,
 			"On the identity index the event is stored already, which is what a redelivery looks like. " +
@@ -66,23 +86,84 @@ func momentRows() []Row {
 	const wait = "Nothing, if it passes: the batch is sent again and nothing is lost."
 	const repair = "Repair the server; the pipeline waits and continues where it stood."
 	return []Row{
-		{"08", "connection exception", Transient, false, "The connection broke; what became of the transaction, the next attempt finds out.", repair},
-		{"0A000", "feature not supported", Transient, true, "A cached plan that a migration made stale: a fresh plan succeeds.", wait},
-		{"25P02", "in failed SQL transaction", Transient, false, "It repeats an earlier error and says nothing about a record.", wait},
-		{"28", "invalid authorization specification", Transient, false, "The credentials are refused: no record is to blame.", "Check user and password of the database."},
-		{"40", "transaction rollback", Transient, false, "The server chose this transaction to give way.", wait},
+		{
+			"AP001", "fenced", Transient, false,
+			"Another owner has claimed a partition of the batch: what this one wrote was taken back, and the other reads it again.",
+			"Nothing: it happens when a group rebalances.",
+		},
+		{
+			"08", "connection exception", Transient, false,
+			"The connection broke; what became of the transaction, the next attempt finds out.",
+			repair,
+		},
+		{
+			"0A000", "feature not supported", Transient, true,
+			"A cached plan that a migration made stale: a fresh plan succeeds.",
+			wait,
+		},
+		{
+			"25P02", "in failed SQL transaction", Transient, false,
+			"It repeats an earlier error and says nothing about a record.",
+			wait,
+		},
+		{
+			"28", "invalid authorization specification", Transient, false,
+			"The credentials are refused: no record is to blame.",
+			"Check user and password of the database.",
+		},
+		{
+			"40", "transaction rollback", Transient, false,
+			"The server chose this transaction to give way.",
+			wait,
+		},
 		{"40001", "serialization failure", Transient, false, "Another transaction was first.", wait},
-		{"40P01", "deadlock detected", Transient, false, "Two writers met in opposite order; the other one went on.", wait},
-		{"53", "insufficient resources", Transient, false, "Disk, memory or connections ran out.", repair},
-		{"53100", "disk full", Transient, false, "No space is left for the database.", "Free space on the database's disk; the pipeline waits and continues where it stood."},
-		{"53300", "too many connections", Transient, false, "Others hold all connections.", "Raise max_connections or lower the pools' max_conns."},
-		{"54", "program limit exceeded", Transient, false, "A limit of the server that no single row is known to exceed.", "Read the log line; lower the batch's size if it names the statement."},
-		{"55P03", "lock not available", Transient, false, "Somebody holds a lock for longer than lock_timeout.", "Find the holder in pg_locks, if it stays."},
-		{"57", "operator intervention", Transient, false, "The server or its operator ended the statement.", repair},
+		{
+			"40P01", "deadlock detected", Transient, false,
+			"Two writers met in opposite order; the other one went on.",
+			wait,
+		},
+		{
+			"53", "insufficient resources", Transient, false,
+			"Disk, memory or connections ran out.",
+			repair,
+		},
+		{
+			"53100", "disk full", Transient, false,
+			"No space is left for the database.",
+			"Free space on the database's disk; the pipeline waits and continues where it stood.",
+		},
+		{
+			"53300", "too many connections", Transient, false,
+			"Others hold all connections.",
+			"Raise max_connections or lower the pools' max_conns.",
+		},
+		{
+			"54", "program limit exceeded", Transient, false,
+			"A limit of the server that no single row is known to exceed.",
+			"Read the log line; lower the batch's size if it names the statement.",
+		},
+		{
+			"55P03", "lock not available", Transient, false,
+			"Somebody holds a lock for longer than lock_timeout.",
+			"Find the holder in pg_locks, if it stays.",
+		},
+		{
+			"57", "operator intervention", Transient, false,
+			"The server or its operator ended the statement.",
+			repair,
+		},
 		{"57014", "query canceled", Transient, false, "A timeout, or a hand, ended the statement.", wait},
 		{"57P01", "admin shutdown", Transient, false, "The server shuts down.", repair},
-		{"57P03", "cannot connect now", Transient, false, "The server starts, stops or recovers.", repair},
+		{
+			"57P03", "cannot connect now", Transient, false,
+			"The server starts, stops or recovers.",
+			repair,
+		},
 		{"58", "system error", Transient, false, "The server's disk or files failed it.", repair},
-		{"XX", "internal error", Transient, false, "The server failed, by its own word or by corruption.", repair},
+		{
+			"XX", "internal error", Transient, false,
+			"The server failed, by its own word or by corruption.",
+			repair,
+		},
 	}
 }

@@ -28,9 +28,9 @@ func (t Table) Classify(code, constraint string) Verdict {
 	row := t.Row(code)
 	switch {
 	case row.Code == uniqueViolation && row.Verdict == Duplicate && !t.Identity(constraint):
-		return Record
+		return t.Row(row.Code[:2]).Verdict
 	case row.Verdict == NoPartition && constraint != "":
-		return Record
+		return t.Row(row.Code[:2]).Verdict
 	default:
 		return row.Verdict
 	}

@@ -52,12 +52,11 @@ func ParseVerdict(s string) (Verdict, error) {
 func Classify(code, constraint string) Verdict { return Default().Classify(code, constraint) }
 
 // Identity tells whether a constraint is the identity index of the events table or of one of its partitions. PostgreSQL
-// reports the partition's index, whose name it made itself unless the migration named it: from the partition's name and
-// the columns of the key, shortened to 63 bytes.
+// reports the partition's index, whose name it made itself when the partition was attached: the partition's name, the
+// columns of the key, "idx", and a number where the name was taken, as by a month that was detached.
 func Identity(constraint string) bool {
-	return strings.Contains(constraint, "identity") ||
-		strings.HasSuffix(constraint, "_occurred_at_ce_source_ce_id_idx") ||
-		strings.HasSuffix(constraint, "_occurred_at_ce_source_ce_id_key")
+	return strings.HasPrefix(constraint, "cloud_event_identity") ||
+		strings.Contains(constraint, "_occurred_at_ce_source_ce_id_idx")
 }
 
 // Partition decides NoPartition for the row that was refused. Outside the maintained window [from, to) it is the record's

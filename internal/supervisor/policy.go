@@ -42,6 +42,8 @@ func (p Policy) Validate() error {
 		return fmt.Errorf("min_backoff %s is not positive", p.MinBackoff)
 	case p.MaxBackoff < p.MinBackoff:
 		return fmt.Errorf("max_backoff %s is less than min_backoff %s", p.MaxBackoff, p.MinBackoff)
+	case p.MaxBackoff > 24*time.Hour: // also keeps twice of it a duration
+		return fmt.Errorf("max_backoff %s is more than a day", p.MaxBackoff)
 	case math.IsNaN(p.Jitter) || p.Jitter < 0 || p.Jitter >= 1:
 		return fmt.Errorf("jitter %v is not within 0 to 1", p.Jitter)
 	case p.Budget.Restarts < 0:
