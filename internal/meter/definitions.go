@@ -98,7 +98,7 @@ func consumerDefinitions() []Definition {
 		{
 			Name: startPositions, Kind: Counter, Labels: []string{"group", "topic", "from"},
 			Meaning: "Partitions that this process began to read, by where the position came from.",
-			Values:  "`from`: `committed`, `checkpoint` (Kafka had none), `earliest` (nobody had one), `log_start` (what was asked for is gone)",
+			Values:  "`from`: `commit` (Kafka's), `checkpoint` (Kafka had none), `earliest` (nobody had one)",
 		},
 		{
 			Name: offsetGap, Kind: Counter, Labels: []string{"group", "topic"},

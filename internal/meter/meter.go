@@ -45,7 +45,7 @@ func New(id Identity) *Meter {
 		causes:        newFirsts(maxCauses),
 		reasons:       closed(reasons...),
 		outcomes:      closed("success", "failure"),
-		positionKinds: closed("committed", "checkpoint", "earliest", "log_start"),
+		positionKinds: closed("commit", "checkpoint", "earliest"),
 	}
 	m.register(prometheus.WrapRegistererWith(prometheus.Labels{
 		"service":  label(id.Service),
@@ -118,7 +118,7 @@ func (m *Meter) ForgetPipeline(pipeline string) {
 	m.divergence.DeleteLabelValues(label(pipeline))
 }
 
-// StartPosition counts a partition that is read from now on; from is committed, checkpoint, earliest or log_start.
+// StartPosition counts a partition that is read from now on; from is the word of offset.Origin.
 func (m *Meter) StartPosition(group, topic, from string) {
 	m.startPositions.WithLabelValues(label(group), label(topic), m.positionKinds.admit(from)).Inc()
 }
