@@ -180,18 +180,11 @@ func parseProblem(err error, text, password string) error {
 	if bad != nil {
 		return errURL
 	}
-	cause := err
-	if pe, ok := errors.AsType[*pgconn.ParseConfigError](err); ok {
-		cause = errors.Unwrap(pe)
-	}
-	if cause == nil {
-		return errURL
-	}
-	if urlErr, ok := errors.AsType[*url.Error](cause); ok {
-		cause = urlErr.Err
-	}
+	// The driver's text is: cannot parse `URL`: what is wrong (cause).
+	message := err.Error()
+	message = message[strings.LastIndex(message, "`: ")+1:]
+	message = strings.TrimPrefix(message, ": ")
 	inURL, _ := u.User.Password()
-	message := cause.Error()
 	for _, secret := range []string{password, inURL, u.Query().Get("password"), u.Query().Get("sslpassword")} {
 		if secret != "" {
 			message = strings.ReplaceAll(message, secret, "(secret)")
