@@ -173,8 +173,8 @@ func (s *scanner) fault(f flaw, name string) *Fault {
 	if name == "" {
 		return faultf(ReasonUnstorableValue, "", "a member name of the event has %v at byte %d, which jsonb cannot hold", f, s.pos)
 	}
-	if name == "data" {
-		return faultf(ReasonUnstorableValue, "data", "data: has %v at byte %d, which jsonb cannot hold", f, s.pos)
+	if name == "data" || name == "data_base64" {
+		return faultf(ReasonUnstorableValue, name, "%s: has %v at byte %d, which jsonb cannot hold", name, f, s.pos)
 	}
 	return badAttribute(name, fmt.Sprintf("has %v at byte %d", f, s.pos))
 }
