@@ -27,7 +27,7 @@ func (s *Subscription) assigned(_ context.Context, _ *kgo.Client, added map[stri
 				s.parts[tp] = p
 			}
 			p.leave() // whatever an earlier ownership left
-			p.owned, p.checkpoint, p.moved = true, -1, s.opts.Now()
+			p.owned, p.checkpoint = true, -1
 			p.term++
 		}
 	}

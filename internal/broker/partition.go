@@ -35,7 +35,6 @@ type partition struct {
 	busy      bool  // a batch of this partition is out
 	durable   int64 // next offset after what is durable; -1 nothing yet in this term
 	committed int64 // what Kafka was told last in this term, or had at the start; -1 nothing
-	moved     time.Time
 }
 
 // take cuts n records off the head of the queue.
@@ -51,6 +50,19 @@ func (p *partition) putBack(records []event.Record, now time.Time) {
 	p.queue = append(records, p.queue...)
 	p.oldest = now
 	p.bytes += size(records)
+}
+
+// position is the next offset after what is durable. With nothing in memory it is the next to be read, since a log can end
+// with offsets that are no records.
+func (p *partition) position() int64 {
+	switch {
+	case len(p.queue) == 0 && !p.busy:
+		return p.expect
+	case p.durable >= 0:
+		return p.durable
+	default:
+		return p.start
+	}
 }
 
 // leave ends an ownership. The batch that is out, if any, stays out: the partition is not handed out again before it ended.
@@ -73,3 +85,16 @@ func size(records []event.Record) int {
 
 // recordOverhead is about what a record costs in memory beside its key and value: the struct and its headers.
 const recordOverhead = 300
+
+// Progress is how far a subscription is in one partition that it owns.
+type Progress struct {
+	intake.TP
+	TopicID    [16]byte
+	Claimed    bool  // the gate is open
+	Busy       bool  // a batch is out
+	Waiting    int   // records in memory
+	Durable    int64 // next offset after what became durable in this ownership; -1 nothing yet
+	Committed  int64 // what Kafka was told last; -1 nothing yet
+	Checkpoint int64 // next offset the checkpoint had when it was claimed; -1 none
+	Position   int64 // what moves as long as anything does: next offset after what is durable, or after what was read and is none
+}

@@ -113,11 +113,14 @@ func (p *partition) enqueue(records []*kgo.Record, now time.Time, jump func(from
 		if r.Offset > p.expect {
 			jump(p.expect)
 		}
+		p.expect = r.Offset + 1
+		if r.Attrs.IsControl() { // the end of a transaction, which is no record
+			continue
+		}
 		if len(p.queue) == 0 {
 			p.oldest = now
 		}
 		p.queue = append(p.queue, received(r, p.topicID))
-		p.expect = r.Offset + 1
 	}
 	added := p.queue[before:]
 	p.bytes += size(added)

@@ -122,6 +122,7 @@ func (s *Subscription) groupOptions() []kgo.Opt {
 		kgo.DisableAutoCommit(),                           // an offset is a receipt for a durable record
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), // latest would skip in silence what came before
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),      // an aborted record never was
+		kgo.KeepControlRecords(),                          // how far the log was read, also where no record is left
 		kgo.Balancers(kgo.CooperativeStickyBalancer()),    // a rebalance takes only what moves
 		kgo.BlockRebalanceOnPoll(),                        // queues and ownership change in turn
 		kgo.RequireStableFetchOffsets(),
@@ -222,7 +223,7 @@ func (s *Subscription) cut(cuts []intake.Cut) *intake.Batch {
 // was lost meanwhile. A batch that was settled before is ignored.
 func (s *Subscription) Ack(b *intake.Batch) {
 	s.settle(b, func(p *partition, span intake.Span) {
-		p.durable, p.moved = span.Next, s.opts.Now()
+		p.durable = span.Next
 		s.acked += len(span.Records)
 	})
 	if s.due() {
@@ -336,4 +337,20 @@ func (s *Subscription) cancelClaims() {
 			p.cancel()
 		}
 	}
+}
+
+// Progress returns the partitions owned now, in no order.
+func (s *Subscription) Progress() []Progress {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]Progress, 0, len(s.parts))
+	for _, p := range s.parts {
+		if p.owned {
+			all = append(all, Progress{
+				TP: p.tp, TopicID: p.topicID, Claimed: p.claimed, Busy: p.busy, Waiting: len(p.queue),
+				Durable: p.durable, Committed: p.committed, Checkpoint: p.checkpoint, Position: p.position(),
+			})
+		}
+	}
+	return all
 }

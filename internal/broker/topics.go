@@ -114,6 +114,21 @@ func (a *Admin) Logs(ctx context.Context, topics ...string) (map[intake.TP]offse
 	return logs, failed
 }
 
+// StableEnds returns the offsets up to which a reader of committed records can read now: an open transaction ends them.
+func (a *Admin) StableEnds(ctx context.Context, topics ...string) (map[intake.TP]int64, error) {
+	ends, err := a.adm.ListCommittedOffsets(ctx, topics...)
+	if err != nil {
+		return nil, fmt.Errorf("list committed ends: %w", err)
+	}
+	found := map[intake.TP]int64{}
+	ends.Each(func(end kadm.ListedOffset) {
+		if end.Err == nil {
+			found[intake.TP{Topic: end.Topic, Partition: end.Partition}] = end.Offset
+		}
+	})
+	return found, nil
+}
+
 // Committed returns the group's offsets by partition; it lacks those that were never committed.
 func (a *Admin) Committed(ctx context.Context, group string) (map[intake.TP]int64, error) {
 	found, err := a.adm.FetchOffsets(ctx, group)

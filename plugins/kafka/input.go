@@ -40,6 +40,9 @@ type Deps struct {
 // dropped all of its messages. Their offsets stay where they are.
 var ErrNoReceipt = errors.New("a batch was acknowledged without being stored: a processor drops whole batches ahead of the ledger")
 
+// ErrConnect is the cause of a run that could not open its subscription.
+var ErrConnect = errors.New("connect input")
+
 // Register adds the input to the environment.
 func Register(env *service.Environment, deps Deps) error {
 	return env.RegisterBatchInput(Name, Spec(), func(conf *service.ParsedConfig, _ *service.Resources) (service.BatchInput, error) {
@@ -70,7 +73,7 @@ func (i *input) Connect(ctx context.Context) error {
 	defer cancel()
 	sub, err := i.deps.Subscribe(ctx, i.conf)
 	if err != nil {
-		i.deps.Run.Fail(fmt.Errorf("connect input: %w", err))
+		i.deps.Run.Fail(fmt.Errorf("%w: %w", ErrConnect, err))
 		return service.ErrEndOfInput
 	}
 	i.sub = sub

@@ -1,0 +1,243 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"appliance/internal/run"
+	"appliance/internal/supervisor"
+)
+
+// drainGrace is what a run gets beyond its drain timeout before it is given up: the engine cancels writes at three
+// quarters of the timeout and may take until its end to come back.
+const drainGrace = 5 * time.Second
+
+// runner obeys the supervisor's state machine for one pipeline: it launches runs, drains them, waits between them, and
+// gives up. Every report goes through one goroutine, so there is one state.
+type runner struct {
+	name   string
+	policy supervisor.Policy
+	drain  time.Duration
+	log    *slog.Logger
+	clock  clock
+	meter  runMeter
+
+	// execute runs the stream until it ended and everything it had is settled. It calls ran once records can move.
+	execute func(ctx context.Context, r *run.Run, ran func()) error
+	// leave gives back what outlives a run: it is called after a pause or a stop.
+	leave func(ctx context.Context)
+
+	events chan report
+	ended  chan struct{} // closed when the loop is over
+
+	mu       sync.Mutex
+	state    supervisor.State
+	cause    error // of the last failure
+	current  *run.Run
+	restarts []time.Time
+	total    int
+	changed  chan struct{}
+}
+
+// report is one event, of the run it comes from; nil for an order.
+type report struct {
+	event supervisor.Event
+	of    *run.Run
+	cause error
+}
+
+type runMeter interface {
+	SetRunning(pipeline string, value float64)
+	Restart(pipeline, cause string)
+}
+
+func newRunner(name string, policy supervisor.Policy, drain time.Duration, log *slog.Logger, c clock, m runMeter) *runner {
+	return &runner{
+		name: name, policy: policy, drain: drain, log: log.With(slog.String("pipeline", name)), clock: c, meter: m,
+		events: make(chan report, 16), ended: make(chan struct{}), changed: make(chan struct{}),
+	}
+}
+
+// order gives the supervisor an order. It doesn't wait for its effect.
+func (r *runner) order(e supervisor.Event) {
+	select {
+	case r.events <- report{event: e}:
+	case <-r.ended:
+	}
+}
+
+// loop obeys until ctx ends. It is called once. When it returns, the run that it left behind, if any, is abandoned.
+func (r *runner) loop(ctx context.Context) {
+	defer close(r.ended)
+	var wait <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case e := <-r.events:
+			wait = r.obey(ctx, e, wait)
+		case <-wait:
+			wait = r.obey(ctx, report{event: supervisor.Elapsed}, nil)
+		}
+	}
+}
+
+// obey makes one step and does what it asks for. It returns the wait that is under way afterwards.
+func (r *runner) obey(ctx context.Context, e report, wait <-chan time.Time) <-chan time.Time {
+	if e.of != nil && e.of != r.running() {
+		r.log.Info("late report of an abandoned run", slog.String("event", e.event.String()))
+		return wait
+	}
+	action := r.step(e)
+	switch action {
+	case supervisor.Launch:
+		r.launch(ctx)
+		return nil
+	case supervisor.Drain:
+		r.drainRun(ctx)
+	case supervisor.Wait:
+		return r.wait(e.cause)
+	case supervisor.CancelWait:
+		return nil
+	case supervisor.GiveUp:
+		r.log.Error("pipeline failed for good", slog.Any("cause", r.lastCause()), slog.Int("restarts", len(r.restarts)))
+	case supervisor.Discard, supervisor.Refuse:
+		r.log.Warn("order refused", slog.String("event", e.event.String()), slog.String("state", r.State().String()))
+	case supervisor.Idle:
+	}
+	return wait
+}
+
+func (r *runner) step(e report) supervisor.Action {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.state
+	next, action := supervisor.Step(before, e.event)
+	r.state = next
+	if action == supervisor.Launch && !before.Live() && before != supervisor.Backoff {
+		r.restarts = nil // who starts a pipeline by hand gives it a fresh budget
+	}
+	if e.cause != nil {
+		r.cause = e.cause
+	}
+	if next != before {
+		r.log.Info("pipeline "+next.String(), slog.String("after", e.event.String()))
+		close(r.changed)
+		r.changed = make(chan struct{})
+	}
+	r.meter.SetRunning(r.name, gauge(next == supervisor.Running))
+	return action
+}
+
+func gauge(on bool) float64 {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+func (r *runner) launch(ctx context.Context) {
+	current := run.New(r.name)
+	r.mu.Lock()
+	r.current = current
+	r.mu.Unlock()
+	go func() {
+		err := r.execute(ctx, current, func() { r.report(report{event: supervisor.Ran, of: current}) })
+		switch {
+		case errors.Is(err, errAbandoned):
+			r.report(report{event: supervisor.Abandoned, of: current, cause: err})
+		case err != nil:
+			r.report(report{event: supervisor.RunFailed, of: current, cause: err})
+		default:
+			r.report(report{event: supervisor.Drained, of: current})
+		}
+	}()
+}
+
+func (r *runner) report(e report) {
+	if e.event == supervisor.Drained || e.event == supervisor.Abandoned {
+		if s := r.State(); s == supervisor.Pausing || s == supervisor.Stopping {
+			bounded, cancel := context.WithTimeout(context.Background(), drainGrace)
+			defer cancel()
+			r.leave(bounded)
+		}
+	}
+	select {
+	case r.events <- e:
+	case <-r.ended:
+	}
+}
+
+func (r *runner) drainRun(context.Context) {
+	if current := r.running(); current != nil {
+		current.Drain()
+	}
+}
+
+// wait asks the policy how long to wait before the next run, and records the restart.
+func (r *runner) wait(cause error) <-chan time.Time {
+	now := r.clock.Now()
+	delay, giveUp := r.policy.Next(r.restarts, now, r.clock.Random())
+	if giveUp {
+		r.events <- report{event: supervisor.Exhausted}
+		return nil
+	}
+	r.mu.Lock()
+	r.restarts = append(r.restarts, now)
+	if keep := r.policy.Budget.Restarts + 1; len(r.restarts) > keep {
+		r.restarts = r.restarts[len(r.restarts)-keep:]
+	}
+	r.total++
+	r.mu.Unlock()
+	r.meter.Restart(r.name, causeClass(cause))
+	r.log.Warn("run failed, restarting", slog.Any("cause", cause), slog.Duration("after", delay))
+	return r.clock.After(delay)
+}
+
+func (r *runner) running() *run.Run {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.current
+}
+
+// State returns the state now.
+func (r *runner) State() supervisor.State {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.state
+}
+
+func (r *runner) lastCause() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cause
+}
+
+// await waits until the state is one of those asked for.
+func (r *runner) await(ctx context.Context, which ...supervisor.State) error {
+	for {
+		r.mu.Lock()
+		state, changed := r.state, r.changed
+		r.mu.Unlock()
+		for _, w := range which {
+			if state == w {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+// clock is time and chance, given by main.
+type clock struct {
+	Now    func() time.Time
+	After  func(time.Duration) <-chan time.Time
+	Random func() float64 // in [0, 1)
+}

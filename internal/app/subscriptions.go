@@ -1,0 +1,192 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"appliance/internal/broker"
+	"appliance/internal/intake"
+	"appliance/internal/offset"
+	"appliance/plugins/kafka"
+)
+
+// subscriptions holds the process's memberships of consumer groups, which outlive the streams they feed: a restart or a
+// reload does not leave the group, so the other partitions' owners notice nothing.
+type subscriptions struct {
+	log     *slog.Logger
+	clock   clock
+	cluster func(name string) (broker.Cluster, *broker.Admin, error)
+
+	mu   sync.Mutex
+	open map[string]*broker.Subscription
+}
+
+func subscriptionKey(c kafka.Config) string {
+	topics := slices.Sorted(slices.Values(c.Topics))
+	return strings.Join(append([]string{c.Cluster, c.Group}, topics...), "\x00")
+}
+
+// get returns the subscription for these arguments. A broken one is closed first and opened anew.
+func (s *subscriptions) get(ctx context.Context, c kafka.Config, checkpoints broker.Checkpoints, o broker.Observer) (*broker.Subscription, error) {
+	key := subscriptionKey(c)
+	if sub := s.peek(key); sub != nil {
+		if sub.Err() == nil {
+			return sub, nil
+		}
+		s.discard(ctx, key)
+	}
+	cluster, admin, err := s.cluster(c.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	missing, err := admin.Missing(ctx, c.Topics...)
+	if err != nil {
+		return nil, fmt.Errorf("look for topics: %w", err)
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("topic %s does not exist: create it, or let `appliance topics ensure` do it", strings.Join(missing, ", "))
+	}
+	sub, err := broker.Open(cluster, s.options(c, checkpoints, o))
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open[key] = sub
+	return sub, nil
+}
+
+func (s *subscriptions) options(c kafka.Config, checkpoints broker.Checkpoints, o broker.Observer) broker.Options {
+	return broker.Options{
+		Group: c.Group, Topics: c.Topics, InstanceID: c.InstanceID,
+		Rule:           intake.Rule{Lanes: c.Lanes, Size: c.Batch.Size, MaxSize: c.Batch.MaxSize, Window: c.Batch.Window},
+		CommitMaxBatch: c.Commit.MaxBatch, CommitInterval: c.Commit.MaxInterval,
+		SessionTimeout: c.Properties.SessionTimeout, FetchMaxBytes: c.Properties.FetchMaxBytes, FetchMaxWait: c.Properties.FetchMaxWait,
+		Checkpoints: checkpoints, Observer: o, Now: s.clock.Now,
+	}
+}
+
+func (s *subscriptions) peek(key string) *broker.Subscription {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open[key]
+}
+
+// discard leaves the group and forgets the subscription; what is durable is committed first.
+func (s *subscriptions) discard(ctx context.Context, key string) {
+	s.mu.Lock()
+	sub := s.open[key]
+	delete(s.open, key)
+	s.mu.Unlock()
+	if sub == nil {
+		return
+	}
+	if err := sub.Close(ctx); err != nil {
+		s.log.Warn("leave group", slog.Any("error", err))
+	}
+}
+
+// closeAll leaves every group, at the end of the process.
+func (s *subscriptions) closeAll(ctx context.Context) {
+	s.mu.Lock()
+	keys := make([]string, 0, len(s.open))
+	for key := range s.open {
+		keys = append(keys, key)
+	}
+	s.mu.Unlock()
+	var all sync.WaitGroup
+	for _, key := range keys {
+		all.Go(func() { s.discard(ctx, key) })
+	}
+	all.Wait()
+}
+
+// observer tells the log and the metrics what happens to one pipeline's subscription.
+type observer struct {
+	pipeline, group string
+	log             *slog.Logger
+	meter           subscriptionMeter
+}
+
+type subscriptionMeter interface {
+	StartPosition(group, topic, from string)
+	OffsetGap(group, topic string, records int64)
+	TopicRecreated(group, topic string)
+}
+
+var _ broker.Observer = observer{}
+
+func at(tp intake.TP) []any {
+	return []any{slog.String("topic", tp.Topic), slog.Int("partition", int(tp.Partition))}
+}
+
+// Started says where reading begins. A start without a commit is said louder: it may read again what was read.
+func (o observer) Started(tp intake.TP, start offset.Start) {
+	o.meter.StartPosition(o.group, tp.Topic, string(start.Origin))
+	log := o.log.With(at(tp)...).With(slog.Int64("offset", start.At), slog.String("from", string(start.Origin)))
+	switch {
+	case start.Foreign:
+		log.Warn("committed offset belongs to an earlier topic of this name and was not used")
+	case start.Origin != offset.FromCommit:
+		log.Warn("group has no committed offset here")
+	default:
+		log.Debug("reading starts")
+	}
+}
+
+// aheadWorthSaying is how far a checkpoint may be beyond the commit before it is said: two batches of commits that did
+// not get through before a crash are ordinary.
+const aheadWorthSaying = 20_000
+
+// Claimed says that this process owns the partition's checkpoint.
+func (o observer) Claimed(tp intake.TP, epoch, ahead int64) {
+	log := o.log.With(at(tp)...).With(slog.Int64("epoch", epoch))
+	if ahead > aheadWorthSaying {
+		log.Warn("checkpoint is ahead of the committed offset: were the group's offsets reset?", slog.Int64("records", ahead))
+		return
+	}
+	log.Debug("partition claimed")
+}
+
+// Gap says that retention took records unread.
+func (o observer) Gap(tp intake.TP, records int64) {
+	o.meter.OffsetGap(o.group, tp.Topic, records)
+	o.log.Error("records were deleted by retention before they were read", append(at(tp), slog.Int64("records", records))...)
+}
+
+// Recreated says that the topic has a new id.
+func (o observer) Recreated(topic string) {
+	o.meter.TopicRecreated(o.group, topic)
+	o.log.Error("topic was deleted and made anew: reading starts again with the new one", slog.String("topic", topic))
+}
+
+// Revoked says that another member owns the partition now.
+func (o observer) Revoked(tp intake.TP) { o.log.Debug("partition revoked", at(tp)...) }
+
+// CommitFailed says that Kafka does not know the progress yet; the checkpoint does.
+func (o observer) CommitFailed(err error) { o.log.Warn("commit offsets", slog.Any("error", err)) }
+
+// causeClass names a failure for a metric's label: a closed set.
+func causeClass(err error) string {
+	switch {
+	case err == nil:
+		return "none"
+	case errors.Is(err, errAbandoned):
+		return "abandoned"
+	case errors.Is(err, errStalled):
+		return "stalled"
+	case errors.Is(err, broker.ErrRecreated):
+		return "topic-recreated"
+	case errors.Is(err, kafka.ErrNoReceipt):
+		return "no-receipt"
+	case errors.Is(err, kafka.ErrConnect):
+		return "broker"
+	default:
+		return "write"
+	}
+}
