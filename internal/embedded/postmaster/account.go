@@ -45,6 +45,24 @@ func Unprivileged(euid int) (Account, error) {
 	return Account{}, errors.New("choose an account for postgresql: there is neither a user postgres nor nobody; PostgreSQL refuses to run as root")
 }
 
+// For chooses the account for a data directory: as root its owner, where it
+// exists already (a user's folder stays the user's), else as Unprivileged does.
+func For(euid int, dataDir string) (Account, error) {
+	info, err := os.Stat(dataDir)
+	if err != nil || euid != 0 {
+		return Unprivileged(euid)
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || owner.Uid == 0 {
+		return Unprivileged(euid)
+	}
+	name := strconv.FormatUint(uint64(owner.Uid), 10)
+	if u, err := user.LookupId(name); err == nil {
+		name = u.Username
+	}
+	return Account{Name: name, UID: owner.Uid, GID: owner.Gid, Other: true}, nil
+}
+
 // attributes makes a command run as the account, in a process group of its
 // own: a Ctrl-C at the terminal reaches only us, and we end the server in order.
 func (a Account) attributes() *syscall.SysProcAttr {

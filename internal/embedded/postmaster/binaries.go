@@ -115,9 +115,7 @@ func parseMajor(version string) (int, error) {
 // (about 30 MB). major 0 means the newest one. cache must be reachable for the
 // account that the server will run as.
 func Fetch(ctx context.Context, cache string, major int, out io.Writer) (Binaries, error) {
-	versions := []embeddedpostgres.PostgresVersion{
-		embeddedpostgres.V18, embeddedpostgres.V17, embeddedpostgres.V16, embeddedpostgres.V15,
-	}
+	versions := versions()
 	i := slices.IndexFunc(versions, func(v embeddedpostgres.PostgresVersion) bool {
 		return major == 0 || strings.HasPrefix(string(v), strconv.Itoa(major)+".")
 	})
@@ -137,6 +135,13 @@ func Fetch(ctx context.Context, cache string, major int, out io.Writer) (Binarie
 		return Binaries{}, fmt.Errorf("fetch postgresql %s: %w", versions[i], err)
 	}
 	return b, nil
+}
+
+// versions are the ones that can be fetched, the newest first.
+func versions() []embeddedpostgres.PostgresVersion {
+	return []embeddedpostgres.PostgresVersion{
+		embeddedpostgres.V18, embeddedpostgres.V17, embeddedpostgres.V16, embeddedpostgres.V15,
+	}
 }
 
 // unpack lets the library download, verify and unpack. It offers that only as
