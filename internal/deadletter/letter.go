@@ -85,7 +85,7 @@ func (l Letter) validate() error {
 		return fmt.Errorf("%w: reason %q", ErrInvalid, l.Reason)
 	case !validTopic(l.Record.Topic) || l.Record.Partition < 0 || l.Record.Offset < 0:
 		return fmt.Errorf("%w: origin %q", ErrInvalid, l.Ref())
-	case l.At.UTC().Year() < 0 || l.At.UTC().Year() > 9999:
+	case l.At.UTC().Year() < 1 || l.At.UTC().Year() > 9999:
 		return fmt.Errorf("%w: time of year %d", ErrInvalid, l.At.UTC().Year())
 	}
 	return nil
