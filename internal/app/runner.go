@@ -35,6 +35,7 @@ type runner struct {
 
 	mu       sync.Mutex
 	state    supervisor.State
+	since    time.Time
 	cause    error // of the last failure
 	current  *run.Run
 	restarts []time.Time
@@ -57,7 +58,7 @@ type runMeter interface {
 func newRunner(name string, policy supervisor.Policy, drain time.Duration, log *slog.Logger, c clock, m runMeter) *runner {
 	return &runner{
 		name: name, policy: policy, drain: drain, log: log.With(slog.String("pipeline", name)), clock: c, meter: m,
-		events: make(chan report, 16), ended: make(chan struct{}), changed: make(chan struct{}),
+		events: make(chan report, 16), ended: make(chan struct{}), changed: make(chan struct{}), since: c.Now(),
 	}
 }
 
@@ -125,6 +126,7 @@ func (r *runner) step(e report) supervisor.Action {
 	}
 	if next != before {
 		r.log.Info("pipeline "+next.String(), slog.String("after", e.event.String()))
+		r.since = r.clock.Now()
 		close(r.changed)
 		r.changed = make(chan struct{})
 	}

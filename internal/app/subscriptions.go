@@ -22,8 +22,22 @@ type subscriptions struct {
 	clock   clock
 	cluster func(name string) (broker.Cluster, *broker.Admin, error)
 
-	mu   sync.Mutex
-	open map[string]*broker.Subscription
+	mu     sync.Mutex
+	open   map[string]*broker.Subscription
+	usedBy map[string]string // by pipeline: the key of its subscription
+}
+
+func newSubscriptions(res *resources, c clock, log *slog.Logger) *subscriptions {
+	return &subscriptions{
+		log: log, clock: c, open: map[string]*broker.Subscription{}, usedBy: map[string]string{},
+		cluster: func(name string) (broker.Cluster, *broker.Admin, error) {
+			cluster, ok := res.clusters[name]
+			if !ok {
+				return broker.Cluster{}, nil, fmt.Errorf("kafka %s is not configured", name)
+			}
+			return cluster, res.admins[name], nil
+		},
+	}
 }
 
 func subscriptionKey(c kafka.Config) string {
@@ -32,8 +46,11 @@ func subscriptionKey(c kafka.Config) string {
 }
 
 // get returns the subscription for these arguments. A broken one is closed first and opened anew.
-func (s *subscriptions) get(ctx context.Context, c kafka.Config, checkpoints broker.Checkpoints, o broker.Observer) (*broker.Subscription, error) {
+func (s *subscriptions) get(ctx context.Context, pipeline string, c kafka.Config, checkpoints broker.Checkpoints, o broker.Observer) (*broker.Subscription, error) {
 	key := subscriptionKey(c)
+	s.mu.Lock()
+	s.usedBy[pipeline] = key
+	s.mu.Unlock()
 	if sub := s.peek(key); sub != nil {
 		if sub.Err() == nil {
 			return sub, nil
@@ -75,6 +92,21 @@ func (s *subscriptions) peek(key string) *broker.Subscription {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.open[key]
+}
+
+// ofPipeline returns the subscription that the pipeline uses, or nil.
+func (s *subscriptions) ofPipeline(name string) *broker.Subscription {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open[s.usedBy[name]]
+}
+
+// leave discards the subscription that the pipeline uses.
+func (s *subscriptions) leave(ctx context.Context, pipeline string) {
+	s.mu.Lock()
+	key := s.usedBy[pipeline]
+	s.mu.Unlock()
+	s.discard(ctx, key)
 }
 
 // discard leaves the group and forgets the subscription; what is durable is committed first.
@@ -170,6 +202,9 @@ func (o observer) Revoked(tp intake.TP) { o.log.Debug("partition revoked", at(tp
 
 // CommitFailed says that Kafka does not know the progress yet; the checkpoint does.
 func (o observer) CommitFailed(err error) { o.log.Warn("commit offsets", slog.Any("error", err)) }
+
+// errStalled is the end of a run that the watchdog found standing still.
+var errStalled = errors.New("no progress though records wait")
 
 // causeClass names a failure for a metric's label: a closed set.
 func causeClass(err error) string {

@@ -301,6 +301,9 @@ func (s *Subscription) Err() error {
 	return s.err
 }
 
+// Break ends the subscription's use because of err; what is out may still be acked.
+func (s *Subscription) Break(err error) { s.fail(err) }
+
 func (s *Subscription) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

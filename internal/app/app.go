@@ -1,0 +1,232 @@
+// Package app is the composition root: it opens what the configuration names, runs the pipelines under their supervisors,
+// serves the operators' door, and takes everything down in the order that loses nothing. Nobody else imports it but main.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"appliance/internal/admin"
+	"appliance/internal/health"
+	"appliance/internal/meter"
+	"appliance/internal/pipeline"
+	"appliance/internal/supervisor"
+)
+
+// Options are what a process gives its application beside the configuration.
+type Options struct {
+	Config *pipeline.Config
+	Log    *slog.Logger
+	Now    func() time.Time
+	After  func(time.Duration) <-chan time.Time
+	Random func() float64 // in [0, 1), spreads restarts
+	Owner  string         // names this process in checkpoints and leases; unique among replicas
+	// Ready is called once, when everything answers and every pipeline runs.
+	Ready func(Addresses)
+}
+
+// Addresses are the base URLs and addresses of what this process serves and uses.
+type Addresses struct {
+	Admin    string `json:"admin,omitempty"`
+	Kafka    string `json:"kafka,omitempty"`    // bootstrap servers
+	Postgres string `json:"postgres,omitempty"` // a URL that psql takes; it holds the password
+}
+
+// App is one process's worth of pipelines.
+type App struct {
+	cfg   *pipeline.Config
+	opts  Options
+	log   *slog.Logger
+	clock clock
+	meter *meter.Meter
+
+	res     *resources
+	subs    *subscriptions
+	prober  *health.Prober
+	server  *admin.Server
+	address string
+	runners []*runner
+	groups  map[string]groupOf // by pipeline name
+}
+
+// New opens nothing that connects: it checks what only the process can know, such as certificates and the port.
+func New(ctx context.Context, o Options) (*App, error) {
+	a := &App{
+		cfg: o.Config, opts: o, log: o.Log, clock: clock{Now: o.Now, After: o.After, Random: o.Random}, groups: map[string]groupOf{},
+		meter: meter.New(meter.Identity{Service: o.Config.Telemetry.Service, Version: o.Config.Telemetry.Version, Instance: o.Config.Telemetry.Instance}),
+	}
+	res, err := openResources(ctx, o.Config, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	a.res = res
+	a.subs = newSubscriptions(res, a.clock, o.Log)
+	for i := range o.Config.Pipelines {
+		a.addPipeline(&o.Config.Pipelines[i])
+	}
+	a.prober = a.newProber()
+	if err := a.openDoor(ctx); err != nil {
+		res.close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// Run serves until ctx ends, then drains, and returns nil when nothing was left behind. Phases up: door, probes, schema,
+// pipelines. Phases down, the reverse but for the door, which is closed last so that the drain can be watched.
+func (a *App) Run(ctx context.Context) error {
+	working, stopWork := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWork()
+	var background sync.WaitGroup
+	defer background.Wait()
+	defer stopWork()
+	background.Go(func() { a.prober.Start(working) })
+	starting, stopStarting := context.WithCancel(ctx)
+	defer stopStarting()
+	background.Go(func() { a.bringUp(starting, working, &background) })
+	select {
+	case <-ctx.Done():
+	case <-a.doorEnded():
+	}
+	stopStarting()
+	return a.bringDown(context.WithoutCancel(ctx), stopWork, &background)
+}
+
+func (a *App) bringUp(starting, working context.Context, background *sync.WaitGroup) {
+	if err := a.res.prepare(starting, a.clock, a.log); err != nil {
+		return
+	}
+	background.Go(func() { a.res.keepMonths(working, a.clock, a.log) })
+	background.Go(func() { a.watchStalls(working) })
+	for _, r := range a.runners {
+		background.Go(func() { r.loop(working) })
+		r.order(supervisor.Start)
+	}
+	a.announce(starting)
+}
+
+// announce calls Ready once the probes are green and every pipeline runs.
+func (a *App) announce(ctx context.Context) {
+	for _, r := range a.runners {
+		if r.await(ctx, supervisor.Running) != nil {
+			return
+		}
+	}
+	for !a.prober.Ready().Up {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.clock.After(50 * time.Millisecond):
+		}
+	}
+	if a.opts.Ready != nil {
+		a.opts.Ready(a.addresses())
+	}
+}
+
+func (a *App) addresses() Addresses {
+	addr := Addresses{Admin: a.address}
+	for _, k := range a.cfg.Kafka {
+		addr.Kafka = k.Brokers[0]
+	}
+	return addr
+}
+
+// bringDown: not ready first, so that traffic goes elsewhere; then the pipelines, which commit; then what they used.
+func (a *App) bringDown(ctx context.Context, stopWork func(), background *sync.WaitGroup) error {
+	ctx, cancel := context.WithTimeout(ctx, a.cfg.Shutdown.Timeout)
+	defer cancel()
+	a.log.Info("shutting down", slog.Duration("within", a.cfg.Shutdown.Timeout))
+	if a.server != nil {
+		a.server.Unready()
+	}
+	a.delayDrain(ctx)
+	left := a.drainAll(ctx)
+	a.subs.closeAll(ctx)
+	stopWork()
+	background.Wait()
+	a.prober.Stop()
+	a.res.close()
+	if a.server != nil {
+		left = errors.Join(left, a.server.Shutdown(ctx))
+	}
+	if left != nil {
+		a.log.Error("shut down with work left; it is not committed and will be read again", slog.Any("error", left))
+		return left
+	}
+	a.log.Info("shut down, everything committed")
+	return nil
+}
+
+func (a *App) delayDrain(ctx context.Context) {
+	if a.cfg.Shutdown.DrainDelay <= 0 {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-a.clock.After(a.cfg.Shutdown.DrainDelay):
+	}
+}
+
+// drainAll stops every pipeline at once and waits; what does not end in time is named.
+func (a *App) drainAll(ctx context.Context) error {
+	errs := make([]error, len(a.runners))
+	var all sync.WaitGroup
+	for i, r := range a.runners {
+		all.Go(func() {
+			if r.State() == supervisor.Stopped {
+				return
+			}
+			r.order(supervisor.Stop)
+			if err := r.await(ctx, supervisor.Stopped); err != nil {
+				errs[i] = fmt.Errorf("pipeline %s is still %s: %w", r.name, r.State(), err)
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+func (a *App) openDoor(ctx context.Context) error {
+	if a.cfg.Admin == nil {
+		return nil
+	}
+	server, err := a.newDoor(ctx)
+	if err != nil {
+		return err
+	}
+	where := net.JoinHostPort(a.cfg.Admin.Host, strconv.Itoa(a.cfg.Admin.Port))
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", where)
+	if err != nil {
+		return fmt.Errorf("open admin listener: %w", err)
+	}
+	a.server, a.address = server, baseURL(listener.Addr())
+	server.Start(listener)
+	a.log.Info("admin listener is open", slog.String("url", a.address))
+	return nil
+}
+
+// baseURL names the loopback address for a listener that is open on all.
+func baseURL(addr net.Addr) string {
+	host, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return "http://" + addr.String()
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
+func (a *App) doorEnded() <-chan struct{} {
+	if a.server == nil {
+		return nil
+	}
+	return a.server.Ended()
+}
