@@ -108,6 +108,16 @@ func TestReadMindsTheContentType(t *testing.T) {
 	}
 }
 
+func TestReadTakesAnEscapedPair(t *testing.T) {
+	for escaped, want := range map[string]string{`\ud83d\ude00`: "\U0001F600", `\\ud83d`: `\ud83d`, `\ud83d\ude00\uD83D\uDE00`: "\U0001F600\U0001F600"} {
+		value := bytes.Replace(encoded(t, poison()).Value, []byte(`"key":"ce_type","value":"t"`), []byte(`"key":"ce_type","value":"`+escaped+`"`), 1)
+		r := deadletter.Read(value, nil)
+		if r.Letter == nil || string(r.Letter.Record.Headers[1].Value) != want {
+			t.Errorf("%s: %+v", escaped, r)
+		}
+	}
+}
+
 func TestReadTakesMembersItDoesNotKnow(t *testing.T) {
 	value := bytes.Replace(encoded(t, poison()).Value, []byte(`"data":{`), []byte(`"later":1,"data":{"more":[1],`), 1)
 	if r := deadletter.Read(value, nil); r.Letter == nil {
