@@ -92,7 +92,7 @@ func New(config Config) (*Server, error) {
 		config.Log.Warn("AUTHENTICATION OF THE ADMIN LISTENER IS DISABLED: WHOEVER REACHES ITS PORT CAN READ AND CHANGE EVERYTHING")
 	}
 	s.http = &http.Server{
-		Handler:           s.Handler(),
+		Handler:           s.door(s.Routes()),
 		ReadHeaderTimeout: config.Limits.ReadHeader,
 		ReadTimeout:       config.Limits.Read,
 		WriteTimeout:      config.Limits.Write,
@@ -133,12 +133,15 @@ func (s *Server) Err() error {
 func (s *Server) Unready() { s.draining.Store(true) }
 
 // Shutdown takes no new connection and waits until the requests under way are answered, or until ctx ends; then it closes
-// them. It is for a server that was started.
+// them.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.http.Shutdown(ctx)
 	if err != nil {
 		err = errors.Join(fmt.Errorf("shut down admin: %w", err), s.http.Close())
 	}
-	<-s.ended
+	select {
+	case <-s.ended:
+	case <-ctx.Done():
+	}
 	return err
 }

@@ -10,10 +10,11 @@ import (
 	"appliance/internal/token"
 )
 
-// errNoToken is a request without credentials, which an open route takes.
+// errNoToken is a request without credentials.
 var errNoToken = errors.New("no token")
 
-// authorize asks who calls and then, once, whether they may. A request without a valid token is refused with 401, one whose
+// authorize asks who calls and then, once, whether they may; nobody may use an open route, too, and so may a scraper whose
+// token is stale. A request without a valid token is refused with 401, one whose
 // token grants too little with 403: repeating it with the same token can't help, and a client that retries on 401 would
 // loop.
 func (s *Server) authorize(r *http.Request, route Route) error {
@@ -26,7 +27,7 @@ func (s *Server) authorize(r *http.Request, route Route) error {
 	}
 	var refused error
 	if s.config.Verify != nil {
-		in.Principal, refused = s.principal(r, route)
+		in.Principal, refused = s.principal(r)
 		in.Authentication = policy.Verified
 		if in.Principal == nil {
 			in.Authentication = policy.None
@@ -35,23 +36,22 @@ func (s *Server) authorize(r *http.Request, route Route) error {
 	decision, err := s.config.Policy.Decide(r.Context(), in)
 	switch {
 	case err != nil:
-		return err
+		return &Problem{
+			Type: blank, Title: http.StatusText(http.StatusInternalServerError), Status: http.StatusInternalServerError,
+			Detail: "the policy could not decide", cause: err,
+		}
 	case decision.Allow:
 		return nil
 	case refused != nil:
 		return unauthorized(refused)
 	}
-	p := newProblem(http.StatusForbidden, "the token's scopes don't grant this")
+	p := newProblem(http.StatusForbidden, "the policy does not grant this to the caller")
 	p.header.Set("WWW-Authenticate", `Bearer realm="appliance", error="insufficient_scope"`)
 	return p
 }
 
-// principal returns who calls, or nil and why nobody does. On an open route no token is looked at: a scraper with a stale
-// one still scrapes.
-func (s *Server) principal(r *http.Request, route Route) (*policy.Principal, error) {
-	if route.Access == Open {
-		return nil, errNoToken
-	}
+// principal returns who calls, or nil and why nobody does.
+func (s *Server) principal(r *http.Request) (*policy.Principal, error) {
 	raw, err := bearer(r)
 	if err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ type Pipelines interface {
 type Pipeline struct {
 	Name      string    `json:"name"`
 	State     string    `json:"state"`               // a word of supervisor.State
-	Since     time.Time `json:"since"`               // when it entered the state
+	Since     time.Time `json:"since,omitzero"`      // when it entered the state
 	Restarts  int       `json:"restarts"`            // since the process began
 	LastCause string    `json:"lastCause,omitempty"` // why the last run ended, redacted; "" when none has failed
 }

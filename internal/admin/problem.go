@@ -16,15 +16,27 @@ type Problem struct {
 	Detail string `json:"detail,omitempty"`
 
 	header http.Header // beside the body: WWW-Authenticate, Allow, Retry-After
+	cause  error       // for the log and never for the caller
 }
 
-// Error gives title and detail.
-func (p *Problem) Error() string { return p.Title + ": " + p.Detail }
+const blank = "about:blank"
+
+// Error gives title, detail and what is behind them.
+func (p *Problem) Error() string {
+	text := p.Title + ": " + p.Detail
+	if p.cause != nil {
+		text += ": " + p.cause.Error()
+	}
+	return text
+}
+
+// Unwrap gives what is behind the problem.
+func (p *Problem) Unwrap() error { return p.cause }
 
 // newProblem returns a problem whose detail is for the caller's eyes.
 func newProblem(status int, detail string) *Problem {
 	return &Problem{
-		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, header: http.Header{},
+		Type: blank, Title: http.StatusText(status), Status: status, Detail: detail, header: http.Header{},
 	}
 }
 

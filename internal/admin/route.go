@@ -48,13 +48,9 @@ func (s *Server) Routes() []Route {
 	}
 }
 
-// Handler returns the whole door: headers, limits, routes, problems.
-func (s *Server) Handler() http.Handler {
-	mux := http.NewServeMux()
-	routes := s.Routes()
-	for _, route := range routes {
-		mux.Handle(route.Method+" "+route.Pattern, s.guarded(route))
-	}
+// door is the whole handler: headers, limits, routes, problems.
+func (s *Server) door(routes []Route) http.Handler {
+	mux := s.mux(routes)
 	return s.answered(func(w http.ResponseWriter, r *http.Request) error {
 		if err := routable(mux, routes, r); err != nil {
 			return err
@@ -62,6 +58,15 @@ func (s *Server) Handler() http.Handler {
 		mux.ServeHTTP(w, r)
 		return nil
 	})
+}
+
+// mux registers every route behind its guard; nothing else registers a handler.
+func (s *Server) mux(routes []Route) *http.ServeMux {
+	mux := http.NewServeMux()
+	for _, route := range routes {
+		mux.Handle(route.Method+" "+route.Pattern, s.guarded(route))
+	}
+	return mux
 }
 
 // routable says why no route takes r: nothing there (404), or not with this method (405). The mux's own answers are text,
@@ -122,11 +127,37 @@ func (s *Server) guarded(route Route) http.Handler {
 func (s *Server) answered(handle handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		secure(w.Header())
-		if err := s.recovered(handle, w, r); err != nil {
-			s.refuse(w, r, err)
+		out := &response{ResponseWriter: w}
+		err := s.recovered(handle, out, r)
+		if err == nil {
+			return
 		}
+		if out.begun { // a problem behind half an answer would look like its end: cut it, so that the client sees a failure
+			s.config.Log.ErrorContext(r.Context(), "answer cut", slog.String("path", r.URL.Path), slog.Any("error", err))
+			panic(http.ErrAbortHandler)
+		}
+		s.refuse(out, r, err)
 	})
 }
+
+// response knows whether the answer has begun.
+type response struct {
+	http.ResponseWriter
+	begun bool
+}
+
+func (w *response) WriteHeader(status int) {
+	w.begun = true
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *response) Write(p []byte) (int, error) {
+	w.begun = true
+	return w.ResponseWriter.Write(p)
+}
+
+// Unwrap lets http.ResponseController flush and set deadlines.
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (s *Server) recovered(handle handler, w http.ResponseWriter, r *http.Request) (err error) {
 	defer func() {
