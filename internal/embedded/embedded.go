@@ -63,7 +63,7 @@ func Start(ctx context.Context, o Options) (*Services, error) {
 
 func (s *Services) start(ctx context.Context, o Options) error {
 	var err error
-	if s.Secrets, err = loadSecrets(s.folder.path("secrets.env")); err != nil {
+	if s.Secrets, err = loadSecrets(s.folder.path(secretsFile)); err != nil {
 		return err
 	}
 	out := &lines{w: o.Out}

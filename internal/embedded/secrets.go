@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 )
 
-// Secrets are generated once for a data folder: 26 characters of base32, 130
-// random bits each, in a file of mode 0600.
+// Secrets are generated once for a data folder: 52 characters of base32 each, in
+// a file of mode 0600.
 type Secrets struct {
 	Admin            string // ADMIN_AUTH_SECRET, signs tokens for the admin API
 	Ingest           string // AUTH_SECRET, signs tokens for the ingest door
@@ -46,6 +47,33 @@ func (s *Secrets) fields() []secretField {
 	}
 }
 
+// secretsFile is their name in the data folder.
+const secretsFile = "secrets.env"
+
+// ReadSecrets returns the secrets of a data folder that was started before.
+func ReadSecrets(dir string) (Secrets, error) {
+	var s Secrets
+	text, err := os.ReadFile(filepath.Join(dir, secretsFile))
+	if err != nil {
+		return s, fmt.Errorf("read secrets of the data folder: %w", err)
+	}
+	s.take(text)
+	return s, nil
+}
+
+// take reads what text says of each secret; the others become "".
+func (s *Secrets) take(text []byte) {
+	known := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+			known[name] = value
+		}
+	}
+	for _, f := range s.fields() {
+		*f.value = known[f.name]
+	}
+}
+
 // loadSecrets reads the file, generates what it lacks and writes it back
 // before anything can depend on it. One file serves a shell's `source` too.
 func loadSecrets(file string) (Secrets, error) {
@@ -54,18 +82,12 @@ func loadSecrets(file string) (Secrets, error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return s, fmt.Errorf("load secrets: %w", err)
 	}
-	known := map[string]string{}
-	for line := range strings.Lines(string(text)) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
-			known[name] = value
-		}
-	}
+	s.take(text)
 	var out strings.Builder
 	complete := true
 	for _, f := range s.fields() {
-		*f.value = known[f.name]
 		if *f.value == "" {
-			*f.value, complete = rand.Text(), false
+			*f.value, complete = rand.Text()+rand.Text(), false
 		}
 		fmt.Fprintf(&out, "%s=%s\n", f.name, *f.value)
 	}
