@@ -33,8 +33,8 @@ func Spec() *service.ConfigSpec {
 			service.NewBoolField(fieldMetadata).Default(false).
 				Description("Set `ce_id`, `ce_source`, `ce_type`, `ce_time` and, where the event has them, `ce_subject` and "+
 					"`ce_datacontenttype` as metadata, and `fault_reason` on a record that is no event. Routing by "+
-					"`meta(\"ce_type\")` is then ten times as fast as by `this.type`, which parses the event; it costs about "+
-					"a microsecond a message, which is why it is off."),
+					"`meta(\"ce_type\")` then saves what `this.type` costs, which parses the whole event (2 µs for a small "+
+					"one). Off by default, since it costs every message 0.3 µs and 400 bytes."),
 		).
 		Example("Keep one family of events", "Routes by type without parsing the event.", `
 pipeline:
