@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"appliance/internal/embedded/postmaster"
 )
@@ -25,9 +26,16 @@ type PostgresServer struct {
 // as root, it runs as an unprivileged user. Settings are "name=value" lines.
 func StartPostgres(t testing.TB, settings ...string) *PostgresServer {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	return StartPostgresVersion(t, 0, settings...)
+}
+
+// StartPostgresVersion is StartPostgres with a certain major version, 15 to
+// 18, which is fetched if this machine has another; 0 is what it has.
+func StartPostgresVersion(t testing.TB, major int, settings ...string) *PostgresServer {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), fetchPatience)
 	defer cancel()
-	cluster, err := NewCluster(ctx, settings, os.Stderr)
+	cluster, err := NewCluster(ctx, major, settings, os.Stderr)
 	if err != nil {
 		t.Fatalf("start postgres: %v", err)
 	}
@@ -37,6 +45,9 @@ func StartPostgres(t testing.TB, settings ...string) *PostgresServer {
 	p.Start()
 	return p
 }
+
+// fetchPatience is for a start that may have to download binaries first.
+const fetchPatience = 5 * time.Minute
 
 // Start starts the server again, on the same port and data.
 func (p *PostgresServer) Start() {
@@ -70,13 +81,13 @@ func (p *PostgresServer) Stop(immediate bool) {
 }
 
 // NewCluster initialises a data directory in a new temporary folder, its
-// parent, with binaries of this machine or else fetched ones. Progress goes to
-// out.
-func NewCluster(ctx context.Context, settings []string, out io.Writer) (postmaster.Cluster, error) {
+// parent, with binaries of this machine or else fetched ones; major 0 is any
+// version. Progress goes to out.
+func NewCluster(ctx context.Context, major int, settings []string, out io.Writer) (postmaster.Cluster, error) {
 	none := postmaster.Cluster{}
-	binaries, err := postmaster.Find(ctx, os.Getenv("PATH"), 0)
+	binaries, err := postmaster.Find(ctx, os.Getenv("PATH"), major)
 	if err != nil {
-		if binaries, err = fetched(ctx, out); err != nil {
+		if binaries, err = fetched(ctx, major, out); err != nil {
 			return none, fmt.Errorf("%w: install PostgreSQL %d or newer (Debian: apt-get install postgresql)", err, postmaster.OldestMajor)
 		}
 	}
@@ -110,10 +121,10 @@ func NewCluster(ctx context.Context, settings []string, out io.Writer) (postmast
 }
 
 // fetched keeps downloaded binaries where the next process finds them.
-func fetched(ctx context.Context, out io.Writer) (postmaster.Binaries, error) {
+func fetched(ctx context.Context, major int, out io.Writer) (postmaster.Binaries, error) {
 	home, err := os.UserCacheDir()
 	if err != nil {
 		return postmaster.Binaries{}, fmt.Errorf("find cache folder: %w", err)
 	}
-	return postmaster.Fetch(ctx, postmaster.CacheDir(os.Geteuid(), home), 0, out)
+	return postmaster.Fetch(ctx, postmaster.CacheDir(os.Geteuid(), home), major, out)
 }

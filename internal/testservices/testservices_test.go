@@ -3,8 +3,11 @@ package testservices
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
+
+	"appliance/internal/embedded/postmaster"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -121,5 +124,15 @@ func TestAKilledKafkaComesBackWithItsRecordsOnItsPorts(t *testing.T) {
 	records := client.PollFetches(t.Context()).Records()
 	if len(records) != 1 || string(records[0].Value) != "kept" {
 		t.Errorf("records after the kill: %v", records)
+	}
+}
+
+func TestTheOldestAndTheNewestPostgresStart(t *testing.T) {
+	for _, major := range []int{postmaster.OldestMajor, postmaster.NewestMajor} {
+		p := StartPostgresVersion(t, major, "max_connections=20")
+		version := query(t, p.URL, "SELECT current_setting('server_version') || ' ' || current_setting('max_connections')")
+		if !strings.HasPrefix(version, strconv.Itoa(major)) || !strings.HasSuffix(version, " 20") {
+			t.Errorf("asked for %d with 20 connections, runs %s", major, version)
+		}
 	}
 }

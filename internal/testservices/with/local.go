@@ -67,10 +67,19 @@ func watch(script, dir string) (release func() error, err error) {
 	}, nil
 }
 
+// flushing is a server that keeps what it committed through a loss of power,
+// as one in production does; the other is for tests, which throw it away.
+func flushing(durable bool) []string {
+	if durable {
+		return nil
+	}
+	return []string{"fsync=off", "full_page_writes=off"}
+}
+
 // localPostgres starts a server with binaries of this machine, or else fetched
-// ones. Committed data need not survive this machine: it does not flush.
-func localPostgres(ctx context.Context, log io.Writer) (running, error) {
-	cluster, err := testservices.NewCluster(ctx, []string{"fsync=off", "full_page_writes=off"}, log)
+// ones.
+func localPostgres(ctx context.Context, durable bool, log io.Writer) (running, error) {
+	cluster, err := testservices.NewCluster(ctx, 0, flushing(durable), log)
 	if err != nil {
 		return running{}, err
 	}

@@ -3,7 +3,7 @@
 // ends them:
 //
 //	go run ./internal/testservices/with go test ./...
-//	go run ./internal/testservices/with -services kafka go run ./cmd/appliance …
+//	go run ./internal/testservices/with -durable bin/appliance bench persist
 //
 // With -hold it runs no command: it prints one VARIABLE=ADDRESS line for each
 // service and ends them when its standard input closes.
@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -43,13 +44,15 @@ type running struct {
 	stop          func(ctx context.Context) error
 }
 
-func catalogue() []service {
+func catalogue(durable bool) []service {
 	return []service{
 		{"kafka", testservices.KafkaVariable, []way{
 			{"tools/kafka (Java and Maven)", localKafka}, {"a container", containerKafka},
 		}},
 		{"postgres", testservices.PostgresVariable, []way{
-			{"PostgreSQL's binaries", localPostgres}, {"a container", containerPostgres},
+			{"PostgreSQL's binaries", func(ctx context.Context, log io.Writer) (running, error) {
+				return localPostgres(ctx, durable, log)
+			}}, {"a container", containerPostgres},
 		}},
 	}
 }
@@ -63,14 +66,15 @@ const (
 func main() {
 	hold := flag.Bool("hold", false, "print addresses and wait for the end of standard input")
 	names := flag.String("services", "kafka,postgres", "which services, comma-separated")
+	durable := flag.Bool("durable", false, "have PostgreSQL flush to disk what it commits, for measurements")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	code := serve(ctx, strings.Split(*names, ","), *hold, flag.Args())
+	code := serve(ctx, catalogue(*durable), strings.Split(*names, ","), *hold, flag.Args())
 	stop()
 	os.Exit(code)
 }
 
-func serve(ctx context.Context, names []string, hold bool, args []string) int {
+func serve(ctx context.Context, services []service, names []string, hold bool, args []string) int {
 	if !hold && len(args) == 0 {
 		fmt.Fprintln(os.Stderr, "with: give a command to run, or -hold")
 		return 2
@@ -78,8 +82,8 @@ func serve(ctx context.Context, names []string, hold bool, args []string) int {
 	var started []running
 	defer func() { stopAll(ctx, started) }()
 	var env []string
-	for _, s := range catalogue() {
-		if !contains(names, s.name) {
+	for _, s := range services {
+		if !slices.Contains(names, s.name) {
 			continue
 		}
 		r, err := obtain(ctx, s)
@@ -97,15 +101,6 @@ func serve(ctx context.Context, names []string, hold bool, args []string) int {
 		return 0
 	}
 	return run(ctx, args, env)
-}
-
-func contains(names []string, name string) bool {
-	for _, n := range names {
-		if strings.TrimSpace(n) == name {
-			return true
-		}
-	}
-	return false
 }
 
 // obtain returns the service of the environment, or starts one.
