@@ -63,7 +63,7 @@ func (a *attributes) readHeaders(headers []Header) *Fault {
 }
 
 func checkPayload(value []byte) *Fault {
-	s := scanner{src: value, depth: 1} // inside the event's own braces
+	s := scanner{src: value, floor: 1, depth: 1} // inside the event's own braces
 	f := s.document()
 	switch {
 	case f == sound:
@@ -72,7 +72,7 @@ func checkPayload(value []byte) *Fault {
 		return faultf(ReasonUnstorableValue, "data", "data: has %v at byte %d, which jsonb cannot hold", f, s.pos)
 	}
 	return faultf(ReasonMalformedBinary, "data",
-		"the content-type says JSON, and the value is not JSON: %v, at byte %d", f, s.pos)
+		"data: is not the JSON that the content-type declares: %v, at byte %d", f, s.pos)
 }
 
 // compose writes the event as one JSON object: the attributes of the specification in its order, the extensions by

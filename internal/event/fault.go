@@ -62,15 +62,16 @@ func repeated(name string) *Fault { return badAttribute(name, "occurs more than 
 // Truncate returns s as text that can be stored and shown anywhere: at most limit bytes, cut between two characters,
 // with U+FFFD in the place of bytes that are not UTF-8 and of U+0000, which PostgreSQL's text refuses.
 func Truncate(s string, limit int) string {
-	if len(s) > 4*limit { // no need to clean what is cut anyway; a replaced byte grows threefold
-		s = s[:4*limit]
+	limit = max(limit, 0)
+	if len(s)/4 > limit { // no need to clean what is cut anyway: no character is longer
+		s = s[:4*limit+4]
 	}
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	s = strings.ReplaceAll(s, "\x00", "\uFFFD")
 	if len(s) <= limit {
 		return s
 	}
-	end := max(limit, 0)
+	end := limit
 	for end > 0 && !utf8.RuneStart(s[end]) {
 		end--
 	}

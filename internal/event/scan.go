@@ -19,6 +19,7 @@ type scanner struct {
 	pos     int
 	escaped bool // the string read last has an escape
 	label   span // the member name read last
+	floor   int  // the depth at which the text begins
 	depth   int
 	objects [MaxDepth / 64]uint64 // bit d: level d is an object, else an array
 }
@@ -102,7 +103,7 @@ func (s *scanner) begin() (opened bool, f flaw) {
 }
 
 func (s *scanner) missing() flaw {
-	if s.depth == 0 {
+	if s.depth == s.floor {
 		return noValue
 	}
 	return cutShort
