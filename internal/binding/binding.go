@@ -14,8 +14,8 @@ import (
 	"appliance/internal/event"
 )
 
-// contentType is the header of a record that holds the whole event.
-const contentType = "application/cloudevents+json"
+// ContentType is the content-type header of a record that holds the whole event.
+const ContentType = "application/cloudevents+json"
 
 // ErrBinary is wrapped by Binary where binary mode cannot say what the event says.
 var ErrBinary = errors.New("the event has no binary form")
@@ -35,7 +35,7 @@ func Structured(raw []byte) (event.Record, error) {
 	return event.Record{
 		Key:     key(e, members),
 		Value:   raw,
-		Headers: []event.Header{{Key: "content-type", Value: []byte(contentType)}},
+		Headers: []event.Header{{Key: "content-type", Value: []byte(ContentType)}},
 	}, nil
 }
 
