@@ -289,9 +289,9 @@ func TestAReadingThatDoesNotArriveBecomesNaN(t *testing.T) { // SU-05
 func TestALostSampleOfRowsIsNoRows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rows atomic.Pointer[[]int]
-		fail := false
+		var fail atomic.Bool
 		p := New(config(io.Discard), nil, []Reading{Sample("consume_group_lag", timeout, func(context.Context) ([]int, error) {
-			if fail {
+			if fail.Load() {
 				return []int{1, 2}, errors.New("half of it")
 			}
 			return []int{1}, nil
@@ -300,7 +300,7 @@ func TestALostSampleOfRowsIsNoRows(t *testing.T) {
 		if len(*rows.Load()) != 1 {
 			t.Errorf("rows: %v", *rows.Load())
 		}
-		fail = true
+		fail.Store(true)
 		within(interval)
 		p.Stop()
 		if *rows.Load() != nil {

@@ -98,7 +98,7 @@ func consumerDefinitions() []Definition {
 		{
 			Name: startPositions, Kind: Counter, Labels: []string{"group", "topic", "from"},
 			Meaning: "Partitions that this process began to read, by where the position came from.",
-			Values:  "`from`: `commit` (Kafka's), `checkpoint` (Kafka had none), `earliest` (nobody had one)",
+			Values:  "`from` is `commit` (Kafka's), `checkpoint` (Kafka had none), `earliest` (nobody had one)",
 		},
 		{
 			Name: offsetGap, Kind: Counter, Labels: []string{"group", "topic"},
@@ -113,7 +113,7 @@ func consumerDefinitions() []Definition {
 		{
 			Name: restarts, Kind: Counter, Labels: []string{"pipeline", "cause"},
 			Meaning: "Restarts of a pipeline by the supervisor, after a failure.",
-			Values:  "`cause`: the class of the failure, the first 32 distinct ones, then `other`",
+			Values:  "`cause` is the class of the failure, the first 32 distinct ones, then `other`",
 		},
 	}
 }

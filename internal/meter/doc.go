@@ -12,7 +12,7 @@ Generated from internal/meter; a test says when it is not current.
 
 GET /metrics serves these without a token. Every series carries the constant labels ` + "`service`, `version` and `instance`" + `.
 A gauge whose reading did not arrive is NaN, or has no series; it never keeps its last value. Beside these there are the
-Go runtime's ` + "`go_*`" + ` and the process's ` + "`process_*`" + `.
+Go runtime's ` + "`go_*`" + ` and the process's ` + "`process_*`" + `, with ` + "`service` and `instance`" + ` alone.
 
 | metric | type | labels | meaning |
 |---|---|---|---|
@@ -35,5 +35,5 @@ func labelsCell(d Definition) string {
 	if len(d.Labels) == 0 {
 		return "–"
 	}
-	return "`" + strings.Join(d.Labels, "`, `") + "`: " + d.Values
+	return "`" + strings.Join(d.Labels, "`, `") + "` – " + d.Values
 }

@@ -47,11 +47,12 @@ func New(id Identity) *Meter {
 		outcomes:      closed("success", "failure"),
 		positionKinds: closed("commit", "checkpoint", "earliest"),
 	}
-	m.register(prometheus.WrapRegistererWith(prometheus.Labels{
-		"service":  label(id.Service),
-		"version":  label(id.Version),
-		"instance": label(id.Instance),
-	}, m.registry))
+	// go_info has a label "version" of its own, so what tells of the runtime goes without ours.
+	process := prometheus.WrapRegistererWith(prometheus.Labels{
+		"service": label(id.Service), "instance": label(id.Instance),
+	}, m.registry)
+	process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.register(prometheus.WrapRegistererWith(prometheus.Labels{"version": label(id.Version)}, process))
 	for _, reason := range append(reasons, other) {
 		m.poison.WithLabelValues(label(reason))
 	}
@@ -179,5 +180,4 @@ func (m *Meter) register(to prometheus.Registerer) {
 	m.broker = from.gauge(healthBroker).WithLabelValues()
 	m.database = from.gauge(healthDatabase).WithLabelValues()
 	from.complete()
-	to.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
