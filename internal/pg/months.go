@@ -20,13 +20,6 @@ func Months(now time.Time, back, ahead int) []Month {
 	return months
 }
 
-// Maintained tells whether t lies in one of those months: a row of such a time that finds no partition is missed
-// maintenance, and any other is a record that is too old or too far ahead.
-func Maintained(now time.Time, back, ahead int, t time.Time) bool {
-	months := Months(now, back, ahead)
-	return !t.Before(months[0].From) && t.Before(months[len(months)-1].Until)
-}
-
 // EnsureMonths makes the partitions of Months that are missing and returns how many it made. Where none is missing it
 // costs one query of the catalogue and takes no lock; else callers wait for one another, and writers for nobody.
 func (d *DB) EnsureMonths(ctx context.Context, now time.Time, back, ahead int) (int, error) {
