@@ -136,7 +136,12 @@ func offline() *ast.Capabilities {
 
 func locate(file string, err error) []Finding {
 	var several ast.Errors
-	if !errors.As(err, &several) {
+	var single *ast.Error
+	switch {
+	case errors.As(err, &several):
+	case errors.As(err, &single):
+		several = ast.Errors{single}
+	default:
 		return []Finding{{File: file, Message: err.Error()}}
 	}
 	findings := make([]Finding, 0, len(several))
