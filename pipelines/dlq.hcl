@@ -6,6 +6,8 @@ pipeline "dlq" {
     topics  = [var.dead_letter_topic]
     group   = env("KAFKA_DLQ_GROUP_ID", "appliance-dlq-index")
     lanes   = 1
+
+    instance_id = env("KAFKA_INSTANCE_ID", "")
   }
 
   output "postgres_dead_letter_index" {

@@ -36,6 +36,9 @@ pipeline "persist" {
       parallelism = 1
     }
 
+    # A name for static membership, unique per replica: a restart then costs no rebalance.
+    instance_id = env("KAFKA_INSTANCE_ID", "")
+
     # Properties of a Kafka consumer by their usual names. Those that decide whether records are lost are refused.
     properties = {}
   }

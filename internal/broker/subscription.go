@@ -109,6 +109,7 @@ func (o Options) withDefaults() Options {
 	o.CommitMaxBatch = orDefault(o.CommitMaxBatch, 1000)
 	o.CommitInterval = orDefault(o.CommitInterval, 5*time.Second)
 	o.RevokeWait = orDefault(o.RevokeWait, 10*time.Second)
+	o.SessionTimeout = orDefault(o.SessionTimeout, 10*time.Second)
 	o.FetchMaxBytes = orDefault(o.FetchMaxBytes, 8<<20)
 	o.FetchMaxWait = orDefault(o.FetchMaxWait, 500*time.Millisecond)
 	o.QueueRecords = orDefault(o.QueueRecords, 2*o.Rule.Lanes*max(o.Rule.Size, o.Rule.MaxSize))
@@ -128,15 +129,13 @@ func (s *Subscription) groupOptions() []kgo.Opt {
 		kgo.RequireStableFetchOffsets(),
 		kgo.AdjustFetchOffsetsFn(s.resolve),
 		kgo.OnPartitionsAssigned(s.assigned), kgo.OnPartitionsRevoked(s.revoked), kgo.OnPartitionsLost(s.lost),
+		kgo.SessionTimeout(s.opts.SessionTimeout), kgo.HeartbeatInterval(s.opts.SessionTimeout / 4),
 		kgo.FetchMaxWait(s.opts.FetchMaxWait), kgo.FetchMaxBytes(s.opts.FetchMaxBytes),
 		kgo.FetchMaxPartitionBytes(max(1<<20, s.opts.FetchMaxBytes/4)),
 		kgo.MaxConcurrentFetches(2),
 	}
 	if s.opts.InstanceID != "" {
 		opts = append(opts, kgo.InstanceID(s.opts.InstanceID))
-	}
-	if s.opts.SessionTimeout > 0 {
-		opts = append(opts, kgo.SessionTimeout(s.opts.SessionTimeout))
 	}
 	return opts
 }
