@@ -31,14 +31,15 @@ func (r *report) failed() bool { return r.diags.HasErrors() }
 
 // didYouMean returns a sentence with the nearest of names, "" where none is near.
 func didYouMean(given string, names []string) string {
-	if best := nearest(given, names); best != "" {
+	if best := Nearest(given, names); best != "" {
 		return fmt.Sprintf(" Did you mean %q?", best)
 	}
 	return ""
 }
 
-// nearest returns the name that a typing error would have turned into given: a third of its letters may differ.
-func nearest(given string, names []string) string {
+// Nearest returns the name that a typing error would have turned into given, "" where none is near: a third of its letters
+// may differ.
+func Nearest(given string, names []string) string {
 	best, bound := "", max(1, len(given)/3)+1
 	sorted := slices.Sorted(slices.Values(names))
 	for _, name := range sorted {
