@@ -70,7 +70,7 @@ func letter() deadletter.Letter {
 
 func TestEveryLetterAndItsPartsAreAsTheSchemasSay(t *testing.T) {
 	whole, part := compiled(t, "dead-letter.schema.json"), compiled(t, "dead-letter-part.schema.json")
-	anyBytes := rapid.OneOf(rapid.Just([]byte(nil)), rapid.SliceOfN(rapid.Byte(), 0, 2000),
+	anyBytes := rapid.OneOf(rapid.Just([]byte(nil)), rapid.SliceOfN(rapid.Byte(), 0, 9000),
 		rapid.Map(rapid.String(), func(s string) []byte { return []byte(s) }))
 	rapid.Check(t, func(t *rapid.T) {
 		l := letter()
@@ -85,7 +85,7 @@ func TestEveryLetterAndItsPartsAreAsTheSchemasSay(t *testing.T) {
 		if rapid.Bool().Draw(t, "readable") {
 			l.Event = &deadletter.Identity{ID: rapid.String().Draw(t, "id")}
 		}
-		for _, limit := range []int{1 << 20, 2000} {
+		for _, limit := range []int{1 << 20, 6000} {
 			messages, err := l.Encode(limit)
 			if err != nil {
 				t.Fatal(err)

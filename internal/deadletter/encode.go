@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"unicode/utf8"
 
@@ -15,13 +16,17 @@ import (
 // ErrNoRoom is wrapped by Encode where maxBytes leaves no room for a fragment beside a part's own attributes.
 var ErrNoRoom = errors.New("no room for a dead letter")
 
-// maxParts bounds how many messages one letter becomes: at a broker's default limit that is some 7 GB.
-const maxParts = 9999
+// maxParts bounds how many messages one letter becomes: at a broker's default limit that is some 7 GB. maxPartText bounds
+// the text that each part repeats of the event, by what an attribute may have that becomes a row.
+const (
+	maxParts    = 9999
+	maxPartText = 1024
+)
 
 // Encode returns the messages that keep l on a topic whose messages may have maxBytes bytes on the wire
 // (max.message.bytes): one, or where that one would be larger, several parts from which Join restores it bit by bit. All
-// have the same key and so the same partition; each alone names its ref, pipeline and reason. It errs with ErrInvalid or
-// ErrNoRoom; no content of the record makes it err.
+// have the same key and so the same partition, and each alone says all but the record. It errs with ErrInvalid, or with
+// ErrNoRoom where maxBytes is less than some 12 KiB; no content of the record makes it err.
 func (l Letter) Encode(maxBytes int) ([]Message, error) {
 	if err := l.validate(); err != nil {
 		return nil, fmt.Errorf("encode dead letter: %w", err)
@@ -56,7 +61,7 @@ func (l Letter) envelope() ([]byte, error) {
 		Detail:   Detail(l.Detail),
 		Pipeline: l.Pipeline,
 		Origin:   l.origin(),
-		Event:    l.Event.text(),
+		Event:    l.Event.text(math.MaxInt),
 		Attempt:  l.Attempt(),
 		ReplayOf: l.ReplayOf(),
 		Headers:  headersData(l.Record.Headers),
@@ -101,15 +106,15 @@ func (l Letter) origin() originData {
 	}
 }
 
-// text drops the members that are not UTF-8: their bytes are in the record, and a substituted character would name another
-// event.
-func (i *Identity) text() *Identity {
+// text drops the members that are longer than limit, or not UTF-8: their bytes are in the record, and a substituted
+// character would name another event.
+func (i *Identity) text(limit int) *Identity {
 	if i == nil {
 		return nil
 	}
 	out := *i
 	for _, member := range []*string{&out.ID, &out.Type, &out.Source} {
-		if !utf8.ValidString(*member) {
+		if len(*member) > limit || !utf8.ValidString(*member) {
 			*member = ""
 		}
 	}
@@ -121,8 +126,12 @@ func (l Letter) parts(whole []byte, maxBytes int) ([]Message, error) {
 	sum := sha256.Sum256(whole)
 	d := partData{
 		Ref:      l.Ref(),
-		Pipeline: l.Pipeline,
 		Reason:   l.Reason,
+		Detail:   Detail(l.Detail),
+		Pipeline: l.Pipeline,
+		Event:    l.Event.text(maxPartText),
+		Attempt:  l.Attempt(),
+		ReplayOf: l.ReplayOf(),
 		Part:     maxParts,
 		Parts:    maxParts,
 		SHA256:   hex.EncodeToString(sum[:]),

@@ -243,8 +243,10 @@ func TestALetterNamesWhatItIsAReplayOf(t *testing.T) {
 	if member(t, m.Value, "data", "attempt") != float64(2) || member(t, m.Value, "data", "replay_of") != "t/0/7" {
 		t.Errorf("envelope %s", m.Value)
 	}
-	l.Record.Headers[1].Value = []byte{0xFF}
-	if got := read(t, encoded(t, l)).ReplayOf(); got != "" {
-		t.Errorf("replay of %q", got)
+	for _, value := range []string{"\xff", "t/0", "t/0/07", ""} {
+		l.Record.Headers[1].Value = []byte(value)
+		if got := read(t, encoded(t, l)).ReplayOf(); got != "" {
+			t.Errorf("replay of %q", got)
+		}
 	}
 }

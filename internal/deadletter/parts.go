@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Part is one piece of a letter that was too large for one message.
@@ -13,6 +14,11 @@ type Part struct {
 	Ref      string // origin of the letter's record
 	Pipeline string
 	Reason   string
+	Detail   string
+	At       time.Time
+	Event    *Identity // as the letter's, but for members beyond 1,024 bytes
+	Attempt  int
+	ReplayOf string
 	Part     int      // 1 to Parts
 	Parts    int      // how many make the envelope
 	SHA256   [32]byte // of the whole envelope: tells two letters about one ref apart
@@ -76,9 +82,15 @@ func (e envelope) part() (*Part, error) {
 	if err := json.Unmarshal(e.Data, &d); err != nil {
 		return nil, fmt.Errorf("data: %w", err)
 	}
-	p := &Part{Ref: d.Ref, Pipeline: d.Pipeline, Reason: d.Reason, Part: d.Part, Parts: d.Parts, Length: d.Length}
+	p := &Part{
+		Ref: d.Ref, Pipeline: d.Pipeline, Reason: d.Reason, Detail: d.Detail, Event: d.Event, Attempt: d.Attempt,
+		ReplayOf: d.ReplayOf, Part: d.Part, Parts: d.Parts, Length: d.Length,
+	}
 	if _, err := ParseRef(d.Ref); err != nil {
 		return nil, err
+	}
+	if d.Pipeline == "" || d.Reason == "" || d.Attempt < 0 || d.Attempt > Exhausted {
+		return nil, fmt.Errorf("pipeline %q, reason %q, attempt %d", d.Pipeline, d.Reason, d.Attempt)
 	}
 	if d.Part < 1 || d.Part > d.Parts || d.Parts > maxParts {
 		return nil, fmt.Errorf("part %d of %d", d.Part, d.Parts)
@@ -87,6 +99,9 @@ func (e envelope) part() (*Part, error) {
 		return nil, fmt.Errorf("sha256 %q is none", d.SHA256)
 	}
 	var err error
+	if p.At, err = readTime(e.Time); err != nil {
+		return nil, err
+	}
 	if p.Fragment, err = decodeBase64(d.Fragment); err != nil {
 		return nil, fmt.Errorf("fragment: %w", err)
 	}

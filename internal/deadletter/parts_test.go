@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"appliance/internal/deadletter"
+	"appliance/internal/event"
 )
 
 // partsOf reads messages that are parts.
@@ -102,12 +103,31 @@ func TestEachPartNamesItsLetterAndHasAnIdOfItsOwn(t *testing.T) {
 	for i, m := range messages {
 		ids[member(t, m.Value, "id")] = true
 		if member(t, m.Value, "type") != "appliance.deadletter.part.v1" || member(t, m.Value, "data", "part") != float64(i+1) ||
-			member(t, m.Value, "data", "reason") != "bad-attribute" || member(t, m.Value, "data", "ref") != l.Ref() {
+			member(t, m.Value, "data", "reason") != "bad-attribute" || member(t, m.Value, "data", "event", "id") != "a" || member(t, m.Value, "data", "ref") != l.Ref() {
 			t.Errorf("part %d: %.300s", i, m.Value)
 		}
 	}
 	if len(ids) != len(messages) {
 		t.Errorf("%d parts have %d ids", len(messages), len(ids))
+	}
+}
+
+func TestAPartSaysWhatTheLetterSays(t *testing.T) {
+	l := poison()
+	l.Record.Value = bytes.Repeat([]byte("a"), 20_000)
+	l.Event = &deadletter.Identity{ID: string(bytes.Repeat([]byte("i"), 1025)), Type: "t", Source: "\xff"}
+	l.Record.Headers = []event.Header{
+		{Key: deadletter.HeaderAttempt, Value: []byte("2")}, {Key: deadletter.HeaderReplayOf, Value: []byte("t/0/7")},
+	}
+	messages, err := l.Encode(10_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range partsOf(t, messages) {
+		if p.Ref != l.Ref() || p.Pipeline != l.Pipeline || p.Reason != l.Reason || p.Detail != l.Detail || !p.At.Equal(l.At) ||
+			*p.Event != (deadletter.Identity{Type: "t"}) || p.Attempt != 2 || p.ReplayOf != "t/0/7" {
+			t.Errorf("part %+v", p)
+		}
 	}
 }
 

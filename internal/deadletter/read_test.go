@@ -72,6 +72,9 @@ func TestReadOfAPartThatCannotBe(t *testing.T) {
 	}
 	good := string(messages[0].Value)
 	for name, swap := range map[string][2]string{
+		"no reason":            {`"reason":"bad-attribute"`, `"reason":""`},
+		"a negative attempt":   {`"attempt":0`, `"attempt":-1`},
+		"a time that is none":  {`"time":"2026-`, `"time":"x026-`},
 		"part 0":               {`"part":1,`, `"part":0,`},
 		"a part beyond them":   {`"part":1,`, `"part":9999,`},
 		"more than there are":  {`"parts":3,`, `"parts":1000000000,`},

@@ -2,7 +2,6 @@ package deadletter
 
 import (
 	"math"
-	"unicode/utf8"
 
 	"appliance/internal/event"
 )
@@ -35,11 +34,14 @@ func ReplayAttempt(headers []event.Header) int {
 	return attempt
 }
 
-// ReplayOf returns the value of the last x-worxbend-replay-of header, "" where there is none that is text.
+// ReplayOf returns the value of the last x-worxbend-replay-of header that is a ref, "" where there is none.
 func ReplayOf(headers []event.Header) string {
 	ref := ""
 	for _, h := range headers {
-		if h.Key == HeaderReplayOf && utf8.Valid(h.Value) {
+		if h.Key != HeaderReplayOf {
+			continue
+		}
+		if _, err := ParseRef(string(h.Value)); err == nil {
 			ref = string(h.Value)
 		}
 	}

@@ -59,16 +59,20 @@ type headerData struct {
 	ValueBase64 *string `json:"value_base64,omitempty"`
 }
 
-// partData is the data of a part.
+// partData is the data of a part. It says what a letter says except for the record, so that each part can be listed.
 type partData struct {
-	Ref      string `json:"ref"`
-	Pipeline string `json:"pipeline"`
-	Reason   string `json:"reason"`
-	Part     int    `json:"part"`   // 1 to parts
-	Parts    int    `json:"parts"`  // how many make the envelope
-	SHA256   string `json:"sha256"` // of the whole envelope, lower-case hex
-	Length   int    `json:"length"` // of the whole envelope, bytes
-	Fragment string `json:"fragment_base64"`
+	Ref      string    `json:"ref"`
+	Reason   string    `json:"reason"`
+	Detail   string    `json:"detail"`
+	Pipeline string    `json:"pipeline"`
+	Event    *Identity `json:"event,omitempty"` // without members beyond maxPartText
+	Attempt  int       `json:"attempt"`
+	ReplayOf string    `json:"replay_of,omitempty"`
+	Part     int       `json:"part"`   // 1 to parts
+	Parts    int       `json:"parts"`  // how many make the envelope
+	SHA256   string    `json:"sha256"` // of the whole envelope, lower-case hex
+	Length   int       `json:"length"` // of the whole envelope, bytes
+	Fragment string    `json:"fragment_base64"`
 }
 
 // text is a member that is absent, null or a string: three different things, which no plain type of encoding/json tells
