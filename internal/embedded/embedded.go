@@ -69,7 +69,7 @@ func (s *Services) start(ctx context.Context, o Options) error {
 	out := &lines{w: o.Out}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		s.kafka, err = startKafka(s.folder, o.Log, out)
+		s.kafka, err = startKafka(ctx, s.folder, o.Log, out)
 		return err
 	})
 	group.Go(func() (err error) {
@@ -114,7 +114,7 @@ type lines struct {
 func (l *lines) printf(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	fmt.Fprintf(l.w, format+"\n", args...) //nolint:errcheck // news for people; nobody is served by failing for it
+	fmt.Fprintf(l.w, format+"\n", args...)
 }
 
 // Write lets a library report its progress as lines do.

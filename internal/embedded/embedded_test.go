@@ -48,8 +48,8 @@ func hold(dir string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	json.NewEncoder(os.Stdout).Encode(held{s.KafkaBootstrap, s.PostgresURL, s.postgres.server.PID()}) //nolint:errcheck // the parent sees
-	io.Copy(io.Discard, os.Stdin)                                                                     //nolint:errcheck // any end is an end
+	json.NewEncoder(os.Stdout).Encode(held{s.KafkaBootstrap, s.PostgresURL, s.postgres.server.PID()})
+	io.Copy(io.Discard, os.Stdin)
 	if err := s.Close(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -68,7 +68,7 @@ func options(dir string, out io.Writer) Options {
 // open is a folder that every account can enter, unlike a test's own.
 func open(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "embedded-test-")
+	dir, err := os.MkdirTemp("", "embedded-test-") //nolint:usetesting // the test's own folder is closed to the account
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -111,7 +111,7 @@ func (f *folder) take() error {
 
 func readPID(r io.ReaderAt) int {
 	text := make([]byte, 20)
-	n, _ := r.ReadAt(text, 0) //nolint:errcheck // a short file ends early
+	n, _ := r.ReadAt(text, 0) // a short file ends early
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text[:n])))
 	if err != nil {
 		return 0

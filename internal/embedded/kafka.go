@@ -34,8 +34,8 @@ const (
 	retainEvery = 10 * time.Minute
 )
 
-func startKafka(f *folder, log *slog.Logger, out *lines) (*kafkaBroker, error) {
-	port, err := choosePort("Kafka", f.remembered().KafkaPort, out)
+func startKafka(ctx context.Context, f *folder, log *slog.Logger, out *lines) (*kafkaBroker, error) {
+	port, err := choosePort(ctx, "Kafka", f.remembered().KafkaPort, out)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func startKafka(f *folder, log *slog.Logger, out *lines) (*kafkaBroker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start embedded kafka: %w", err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // it outlives the start
 	k := &kafkaBroker{cluster: cluster, port: port, cancel: cancel}
 	k.done.Go(func() { k.retain(ctx) })
 	if err := f.remember(func(n *notes) { n.KafkaPort = port }); err != nil {
@@ -100,11 +100,11 @@ func (k *kafkaBroker) close() {
 }
 
 // choosePort returns the remembered port if it is free, else another.
-func choosePort(service string, remembered int, out *lines) (int, error) {
-	if remembered != 0 && postmaster.PortFree(remembered) {
+func choosePort(ctx context.Context, service string, remembered int, out *lines) (int, error) {
+	if remembered != 0 && postmaster.PortFree(ctx, remembered) {
 		return remembered, nil
 	}
-	port, err := postmaster.FreePort(nil)
+	port, err := postmaster.FreePort(ctx, nil)
 	if err != nil {
 		return 0, fmt.Errorf("choose a port for %s: %w", service, err)
 	}

@@ -39,7 +39,7 @@ func startPostgres(ctx context.Context, f *folder, password string, o Options, o
 	if err := endOrphan(ctx, data); err != nil {
 		return nil, fmt.Errorf("start embedded postgresql: %w", err)
 	}
-	port, err := choosePort("PostgreSQL", f.remembered().PostgresPort, out)
+	port, err := choosePort(ctx, "PostgreSQL", f.remembered().PostgresPort, out)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package testservices
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -96,7 +97,7 @@ func Root() (string, error) {
 		}
 		up := filepath.Dir(dir)
 		if up == dir {
-			return "", fmt.Errorf("find the repository: no tools/kafka at or above the working directory")
+			return "", errors.New("find the repository: no tools/kafka at or above the working directory")
 		}
 		dir = up
 	}

@@ -95,7 +95,7 @@ func NewCluster(ctx context.Context, major int, settings []string, out io.Writer
 	if err != nil {
 		return none, err
 	}
-	port, err := postmaster.FreePort(nil)
+	port, err := postmaster.FreePort(ctx, nil)
 	if err != nil {
 		return none, err
 	}

@@ -83,17 +83,17 @@ func wanted(found, major int) bool {
 // inspect follows links: initdb looks for its share directory relative to
 // where it really lies.
 func inspect(ctx context.Context, dir string) (Binaries, error) {
-	real, err := filepath.EvalSymlinks(filepath.Join(dir, "postgres"))
+	program, err := filepath.EvalSymlinks(filepath.Join(dir, "postgres"))
 	if err != nil {
 		return Binaries{}, err
 	}
-	dir = filepath.Dir(real)
+	dir = filepath.Dir(program)
 	if _, err := os.Stat(filepath.Join(dir, "initdb")); err != nil {
 		return Binaries{}, err
 	}
-	out, err := exec.CommandContext(ctx, real, "--version").Output()
+	out, err := exec.CommandContext(ctx, program, "--version").Output()
 	if err != nil {
-		return Binaries{}, fmt.Errorf("ask %s for its version: %w", real, err)
+		return Binaries{}, fmt.Errorf("ask %s for its version: %w", program, err)
 	}
 	major, err := parseMajor(string(out))
 	if err != nil {
@@ -127,7 +127,7 @@ func Fetch(ctx context.Context, cache string, major int, out io.Writer) (Binarie
 		return b, nil
 	}
 	fmt.Fprintf(out, "fetching PostgreSQL %s into %s\n", versions[i], home)
-	if err := unpack(home, versions[i]); err != nil {
+	if err := unpack(ctx, home, versions[i]); err != nil {
 		return Binaries{}, fmt.Errorf("fetch postgresql %s: %w", versions[i], err)
 	}
 	b, err := inspect(ctx, filepath.Join(home, "bin"))
@@ -147,13 +147,13 @@ func versions() []embeddedpostgres.PostgresVersion {
 // unpack lets the library download, verify and unpack. It offers that only as
 // the first part of a start, so a throw-away server is asked for: whether that
 // one comes up does not matter (as root it never does), what it unpacked does.
-func unpack(home string, version embeddedpostgres.PostgresVersion) error {
+func unpack(ctx context.Context, home string, version embeddedpostgres.PostgresVersion) error {
 	scratch, err := os.MkdirTemp("", "postgresql-fetch-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	port, err := FreePort(nil)
+	port, err := FreePort(ctx, nil)
 	if err != nil {
 		return err
 	}

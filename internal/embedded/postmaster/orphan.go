@@ -91,6 +91,6 @@ func serves(ctx context.Context, pid int, dataDir string) bool {
 	if err != nil {
 		return false
 	}
-	real, err := filepath.EvalSymlinks(dataDir)
-	return err == nil && cwd == real
+	resolved, err := filepath.EvalSymlinks(dataDir)
+	return err == nil && cwd == resolved
 }

@@ -1,6 +1,7 @@
 package postmaster
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"net"
@@ -19,13 +20,13 @@ var ErrNoPort = errors.New("no free port on 127.0.0.1")
 
 // FreePort returns a port that nothing listens on at 127.0.0.1. A nil random
 // means the runtime's own source.
-func FreePort(random func(n int) int) (int, error) {
+func FreePort(ctx context.Context, random func(n int) int) (int, error) {
 	if random == nil {
 		random = rand.IntN
 	}
 	for range 100 {
 		port := lowestPort + random(highestPort-lowestPort+1)
-		if PortFree(port) {
+		if PortFree(ctx, port) {
 			return port, nil
 		}
 	}
@@ -33,8 +34,8 @@ func FreePort(random func(n int) int) (int, error) {
 }
 
 // PortFree reports whether a server could listen on the port at 127.0.0.1.
-func PortFree(port int) bool {
-	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+func PortFree(ctx context.Context, port int) bool {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return false
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -99,11 +100,11 @@ func cluster(t *testing.T) Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port, err := FreePort(nil)
+	port, err := FreePort(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	home, err := os.MkdirTemp("", "postmaster-test-")
+	home, err := os.MkdirTemp("", "postmaster-test-") //nolint:usetesting // the test's own folder is closed to the account
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +164,7 @@ func TestAServerWhosePostmasterWasKilledStartsAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := exec.Command("kill", "-KILL", fmt.Sprint(s.PID())).Run(); err != nil {
+	if err := exec.Command("kill", "-KILL", strconv.Itoa(s.PID())).Run(); err != nil {
 		t.Fatal(err)
 	}
 	<-s.Ended()
@@ -198,7 +199,7 @@ func TestAStartThatIsGivenUpLeavesNoServer(t *testing.T) {
 	if _, err := c.Start(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("error: %v", err)
 	}
-	if !PortFree(c.Port) {
+	if !PortFree(t.Context(), c.Port) {
 		t.Error("a server still listens")
 	}
 }
@@ -210,16 +211,16 @@ func TestAPortInUseIsNotFree(t *testing.T) {
 	}
 	defer l.Close()
 	taken := l.Addr().(*net.TCPAddr).Port
-	if PortFree(taken) {
+	if PortFree(t.Context(), taken) {
 		t.Errorf("port %d is in use, and free", taken)
 	}
-	if _, err := FreePort(func(int) int { return taken - lowestPort }); !errors.Is(err, ErrNoPort) {
+	if _, err := FreePort(t.Context(), func(int) int { return taken - lowestPort }); !errors.Is(err, ErrNoPort) {
 		t.Errorf("no port can be had, and yet: %v", err)
 	}
 }
 
 func TestAFreePortIsBelowThoseOfOutgoingConnections(t *testing.T) {
-	port, err := FreePort(nil)
+	port, err := FreePort(t.Context(), nil)
 	if err != nil || port < lowestPort || port > highestPort {
 		t.Errorf("port %d, %v", port, err)
 	}

@@ -51,7 +51,7 @@ func (c Cluster) Start(ctx context.Context) (*Server, error) {
 		return nil, err
 	}
 	for {
-		s, err := c.launch(ctx)
+		s, err := c.launch()
 		if err != nil {
 			return nil, err
 		}
@@ -65,13 +65,13 @@ func (c Cluster) Start(ctx context.Context) (*Server, error) {
 	}
 }
 
-func (c Cluster) launch(ctx context.Context) (*Server, error) {
+func (c Cluster) launch() (*Server, error) {
 	log, err := os.OpenFile(c.LogFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("start postgresql: %w", err)
 	}
 	defer log.Close()
-	cmd := exec.Command(filepath.Join(c.Binaries.Dir, "postgres"), c.arguments()...) //nolint:noctx // outlives ctx, which bounds the start alone
+	cmd := exec.Command(filepath.Join(c.Binaries.Dir, "postgres"), c.arguments()...) //nolint:noctx // it outlives the start
 	cmd.Dir = "/"
 	cmd.Env = environment()
 	cmd.Stdout, cmd.Stderr = log, log

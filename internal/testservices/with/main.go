@@ -125,8 +125,8 @@ func obtain(ctx context.Context, s service) (running, error) {
 func stopAll(ctx context.Context, started []running) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
 	defer cancel()
-	for i := len(started) - 1; i >= 0; i-- {
-		if err := started[i].stop(ctx); err != nil {
+	for _, r := range slices.Backward(started) {
+		if err := r.stop(ctx); err != nil {
 			fmt.Fprintln(os.Stderr, "with:", err)
 		}
 	}
