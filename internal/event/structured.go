@@ -85,7 +85,7 @@ func (s *scanner) member() (value, flaw) {
 	case 't', 'f':
 		v.kind = boolean
 	case 'n':
-		v.kind = unset
+		v = value{seen: true}
 	default:
 		v.kind = integer
 		if bytes.ContainsAny(v.data, ".eE") {

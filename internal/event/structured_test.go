@@ -170,6 +170,13 @@ func TestDecodeJSONReadsWhatWasWritten(t *testing.T) {
 	}
 }
 
+func TestNullAttributesAreEmpty(t *testing.T) {
+	e, f := event.DecodeJSON([]byte(`{` + core + `,"subject":null,"datacontenttype":null}`))
+	if f != nil || e.Subject != "" || e.DataContentType != "" {
+		t.Errorf("%v, %+v", f, e)
+	}
+}
+
 // An event with as many extensions as fit into a record is decided in less than quadratic time.
 func TestManyExtensionsAreDecided(t *testing.T) {
 	var b strings.Builder
