@@ -45,8 +45,11 @@ func loadServices(e *environment, dir string) (*services, error) {
 		return nil, err
 	}
 	source, cfg, found := configure(from, withoutListener(e.getenv))
-	if found.HasErrors() {
-		return nil, printFindings(e, source, found)
+	if cfg == nil {
+		if err := source.Print(e.stderr, found); err != nil {
+			return nil, err
+		}
+		return nil, refused(fmt.Errorf("%s is refused: %s", from.shown, tally(found)))
 	}
 	return &services{cfg: cfg}, nil
 }

@@ -1,0 +1,92 @@
+package audit
+
+import "appliance/internal/broker"
+
+// Report is what an audit found. Proven says that the promise holds for the whole range.
+type Report struct {
+	Pipeline        string      `json:"pipeline"`
+	Group           string      `json:"group"`
+	DeadLetterTopic string      `json:"dead_letter_topic,omitempty"`
+	Proven          bool        `json:"proven"`
+	Settled         bool        `json:"settled"` // every partition is
+	Total           Counts      `json:"total"`
+	Partitions      []Partition `json:"partitions"`
+	Findings        []Finding   `json:"findings"`
+	Omitted         int64       `json:"findings_omitted"`
+	Messages        int64       `json:"dead_letter_messages"` // read on the dead-letter topic, of any origin
+	Unreadable      int64       `json:"dead_letter_unreadable"`
+	Seconds         float64     `json:"seconds"`
+}
+
+// Partition is one partition's part of it.
+type Partition struct {
+	Topic      string `json:"topic"`
+	TopicID    string `json:"topic_id"`
+	Partition  int32  `json:"partition"`
+	From       int64  `json:"from"`
+	To         int64  `json:"to"` // excluded
+	LogStart   int64  `json:"log_start"`
+	LogEnd     int64  `json:"log_end"`
+	Checkpoint *int64 `json:"checkpoint"` // next offset, as stored with the rows; null where there is none
+	Committed  *int64 `json:"committed"`  // next offset, as Kafka has it; null where there is none
+	Settled    bool   `json:"settled"`    // checkpoint = committed = end
+	Counts
+}
+
+// Finding is a run of offsets that broke the promise, or, as a warning, that are a row and a dead letter.
+type Finding struct {
+	Kind      string `json:"kind"` // missing, unequal or both
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+	First     int64  `json:"first"`
+	Last      int64  `json:"last"` // included
+	Detail    string `json:"detail,omitempty"`
+}
+
+const kindBoth = "both"
+
+// settled reports whether checkpoint, commit and end are one. A partition that never held a record has neither.
+func settled(checkpoint, committed *int64, end int64) bool {
+	if end == 0 && checkpoint == nil && committed == nil {
+		return true
+	}
+	return checkpoint != nil && committed != nil && *checkpoint == end && *committed == end
+}
+
+// add closes a partition's book into the report. Neighbouring offsets of one kind that have the same detail are one
+// finding, and only the first limit are listed.
+func (r *Report) add(p *part, limit int) {
+	out := Partition{
+		Topic: p.topic, TopicID: broker.TopicID(p.topicID), Partition: p.partition, From: p.book.from, To: p.book.until,
+		LogStart: p.log.Start, LogEnd: p.log.End, Checkpoint: p.checkpoint, Committed: p.committed,
+		Settled: settled(p.checkpoint, p.committed, p.log.End),
+	}
+	out.Counts = p.book.tally(func(offset int64, v Verdict, both bool) {
+		kind := string(v)
+		if both {
+			kind = kindBoth
+		}
+		r.find(Finding{Kind: kind, Topic: p.topic, Partition: p.partition, First: offset, Last: offset, Detail: p.book.hints[offset]}, limit)
+	})
+	r.Total.add(out.Counts)
+	r.Settled = r.Settled && out.Settled
+	r.Partitions = append(r.Partitions, out)
+}
+
+func (r *Report) find(f Finding, limit int) {
+	if n := len(r.Findings); n > 0 {
+		last := &r.Findings[n-1]
+		if last.Kind == f.Kind && last.Topic == f.Topic && last.Partition == f.Partition && last.Last+1 == f.First && last.Detail == f.Detail {
+			last.Last = f.Last
+			return
+		}
+	}
+	if len(r.Findings) >= limit {
+		r.Omitted++
+		return
+	}
+	r.Findings = append(r.Findings, f)
+}
+
+// broken reports whether anything contradicts the promise.
+func (c Counts) broken() bool { return c.Missing > 0 || c.Unequal > 0 }
