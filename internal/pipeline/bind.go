@@ -1,7 +1,9 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -76,7 +78,7 @@ func find(fields []field, name string) *field {
 }
 
 func (b *binder) unknownArgument(fields []field, name string, at hcl.Range, what string) {
-	hint := didYouMean(name, argumentNames(fields))
+	hint := cmp.Or(didYouMean(name, argumentNames(fields)), elsewhere(fields, name))
 	for i := range fields {
 		if f := &fields[i]; f.isBlock() && slices.Contains(f.blockNames(), name) {
 			hint = fmt.Sprintf(" It is written as blocks: %s.", f.blockForm(f.blockNames()[0]))
@@ -86,6 +88,22 @@ func (b *binder) unknownArgument(fields []field, name string, at hcl.Range, what
 		hint = " It has " + strings.Join(argumentNames(fields), ", ") + "."
 	}
 	b.fail(CodeUnknownArgument, at, "Unsupported argument", "%s has no argument %q.%s", what, name, hint)
+}
+
+// elsewhere suggests for a name that joins a block's and an argument's: batch_size for size in batch, inside or outside.
+func elsewhere(fields []field, name string) string {
+	for i := range fields {
+		if strings.HasSuffix(name, "_"+fields[i].Name) {
+			return fmt.Sprintf(" Did you mean %q?", fields[i].Name)
+		}
+	}
+	joined := map[string]string{}
+	for i := range fields {
+		for _, child := range fields[i].Children {
+			joined[fields[i].Name+"_"+child.Name] = fmt.Sprintf(" Did you mean %q in the block %s?", child.Name, fields[i].Name)
+		}
+	}
+	return joined[Nearest(name, slices.Collect(maps.Keys(joined)))]
 }
 
 func argumentNames(fields []field) []string {

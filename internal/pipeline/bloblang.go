@@ -35,7 +35,7 @@ func (b *binder) badMapping(n *node, o operand, err error) {
 			text = after
 		}
 	}
-	b.fail(CodeBloblang, at, "Invalid mapping", "%s.", strings.TrimSuffix(text, "."))
+	b.fail(CodeBloblang, at, "Invalid mapping", "%s.", strings.TrimSuffix(strings.Join(strings.Fields(text), " "), "."))
 }
 
 // within maps a position inside a string's value to the file. A heredoc's lines are the file's lines, less the indent that

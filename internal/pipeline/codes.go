@@ -1,9 +1,12 @@
 package pipeline
 
 import (
+	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
 // Code names a kind of finding. `appliance explain CODE` says more about it.
@@ -57,9 +60,7 @@ type Explanation struct {
 // Explanations returns the catalogue, one per code, sorted by code.
 func Explanations() []Explanation {
 	all := append(languageExplanations(), meaningExplanations()...)
-	slices.SortFunc(all, func(a, b Explanation) int {
-		return slices.Compare([]Code{a.Code}, []Code{b.Code})
-	})
+	slices.SortFunc(all, func(a, b Explanation) int { return cmp.Compare(a.Code, b.Code) })
 	return all
 }
 
@@ -110,6 +111,12 @@ func meaningExplanations() []Explanation {
 func CodeOf(d *hcl.Diagnostic) Code {
 	if code, ok := d.Extra.(Code); ok {
 		return code
+	}
+	if call, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallDiagExtra](d); ok {
+		var unset *unsetError
+		if errors.As(call.FunctionCallError(), &unset) {
+			return CodeUnset
+		}
 	}
 	switch d.Summary {
 	case "Call to unknown function":

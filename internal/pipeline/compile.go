@@ -1,9 +1,11 @@
 package pipeline
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/hashicorp/hcl/v2"
@@ -56,7 +58,7 @@ func (s *Source) Compile(in Inputs) (*Config, hcl.Diagnostics) {
 }
 
 func (s *Source) compiler(in Inputs) (*compiler, error) {
-	env, err := lintEnvironment(in.Plugins)
+	env, err := ForChecks(in.Plugins)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +83,7 @@ func (s *Source) compiler(in Inputs) (*compiler, error) {
 // topBlocks returns every block that may stand in a file.
 func topBlocks() []topBlock {
 	all := []topBlock{
-		{blockVariable, "name", "A value that can be given from outside: `-var NAME=VALUE`.", nil},
+		{blockVariable, "name", "A value that can be given from outside, as the environment variable " + variablePrefix + "NAME.", nil},
 		{blockLocals, "", "Names for expressions.", nil},
 	}
 	all = append(all, resources()...)
@@ -161,7 +163,7 @@ func (c *compiler) declare() {
 func (c *compiler) variables() {
 	for _, block := range c.byType[blockVariable] {
 		if variableFields(&c.report, block) {
-			c.scope.variable(&c.report, block, c.inputs.Variables)
+			c.scope.variable(&c.report, block, c.given)
 		} else {
 			c.scope.set(rootVar, block.Labels[0], cty.DynamicVal)
 		}
@@ -169,7 +171,7 @@ func (c *compiler) variables() {
 	for name := range c.inputs.Variables {
 		if _, declared := c.scope.roots[rootVar][name]; !declared {
 			c.fail(CodeUnknownReference, hcl.Range{Filename: "-var"}, "Unknown variable", "No block declares variable %q.%s",
-				name, didYouMean(name, slices.Collect(keysOf(c.scope.roots[rootVar]))))
+				name, didYouMean(name, slices.Collect(maps.Keys(c.scope.roots[rootVar]))))
 		}
 	}
 	var attrs []*hclsyntax.Attribute
@@ -188,14 +190,12 @@ func (c *compiler) variables() {
 	c.scope.locals(&c.report, attrs)
 }
 
-func keysOf[V any](m map[string]V) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
+// given returns a variable's value from outside: as an input, or as APPLIANCE_VAR_NAME in the environment.
+func (c *compiler) given(name string) (string, bool) {
+	if value, ok := c.inputs.Variables[name]; ok {
+		return value, true
 	}
+	return c.inputs.Lookup(variablePrefix + name)
 }
 
 // block checks, binds and completes one block.
@@ -268,7 +268,7 @@ func (c *compiler) settings() {
 
 // finish sorts what has no order of its own and computes the hash.
 func (c *Config) finish(from *compiler) {
-	slices.SortFunc(c.Topics, func(a, b Topic) int { return slices.Compare([]string{a.Label}, []string{b.Label}) })
+	slices.SortFunc(c.Topics, func(a, b Topic) int { return cmp.Compare(a.Label, b.Label) })
 	c.effective = from.effective()
 	sum := sha256.Sum256(c.Effective())
 	c.Hash = hex.EncodeToString(sum[:])

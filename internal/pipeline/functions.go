@@ -16,8 +16,12 @@ import (
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
-// errUnset is the cause of an env call that has neither a variable nor a default.
-var errUnset = errors.New("environment variable is not set and the call has no default")
+// unsetError is the cause of an env call that has neither a variable nor a default.
+type unsetError struct{ name string }
+
+func (e *unsetError) Error() string {
+	return fmt.Sprintf("the environment variable %s is not set, and the call has no default", e.name)
+}
 
 // functions returns what expressions may call. lookup is the environment, dir what file reads from.
 func functions(lookup func(string) (string, bool), dir fs.FS, secrets *Secrets) map[string]function.Function {
@@ -58,7 +62,7 @@ func envFunction(lookup func(string) (string, bool)) function.Function {
 			case len(args) == 2:
 				return args[1], nil
 			default:
-				return cty.NilVal, fmt.Errorf("%w: %s", errUnset, args[0].AsString())
+				return cty.NilVal, &unsetError{args[0].AsString()}
 			}
 		},
 	})

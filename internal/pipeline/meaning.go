@@ -84,6 +84,9 @@ func (c *compiler) deadLetterLoop(b *boundPipeline) {
 // noDeadLetters warns of a pipeline whose failed messages have nowhere to go. One that indexes dead letters has not: its
 // records are the dead letters.
 func (c *compiler) noDeadLetters(b *boundPipeline) {
+	if c.failed() { // a reference that was refused would look like none
+		return
+	}
 	if found, _ := c.letters(b); len(found) > 0 || b.has(Output, indexOutput) || b.has(Output, "drop") {
 		return
 	}

@@ -44,7 +44,8 @@ func (o operand) unwrapped() operand {
 	return o
 }
 
-// elements returns the items of a list, tuple or set. ok is false where the operand is none.
+// elements returns the items of a list, tuple or set. known is false of a null, which is as good as nothing written, and of
+// what an earlier error left unknown; ok is false where the operand is something else.
 func (o operand) elements(ctx *hcl.EvalContext) (items []operand, known, ok bool, diags hcl.Diagnostics) {
 	o = o.unwrapped()
 	if tuple, static := o.expr.(*hclsyntax.TupleConsExpr); static {
@@ -54,11 +55,11 @@ func (o operand) elements(ctx *hcl.EvalContext) (items []operand, known, ok bool
 		return items, true, true, nil
 	}
 	o, diags = o.resolve(ctx)
-	if !o.value.IsKnown() {
+	if !o.value.IsKnown() || o.value.IsNull() {
 		return nil, false, false, diags
 	}
 	v, marks := o.value.Unmark()
-	if v.IsNull() || !(v.Type().IsTupleType() || v.Type().IsListType() || v.Type().IsSetType()) {
+	if !(v.Type().IsTupleType() || v.Type().IsListType() || v.Type().IsSetType()) {
 		return nil, true, false, diags
 	}
 	for it := v.ElementIterator(); it.Next(); {
@@ -68,7 +69,7 @@ func (o operand) elements(ctx *hcl.EvalContext) (items []operand, known, ok bool
 	return items, true, true, diags
 }
 
-// pairs returns the attributes of an object or the elements of a map. ok is false where the operand is neither.
+// pairs returns the attributes of an object or the elements of a map; known and ok as for elements.
 func (o operand) pairs(ctx *hcl.EvalContext) (pairs []pair, known, ok bool, diags hcl.Diagnostics) {
 	o = o.unwrapped()
 	if cons, static := o.expr.(*hclsyntax.ObjectConsExpr); static {
@@ -76,11 +77,11 @@ func (o operand) pairs(ctx *hcl.EvalContext) (pairs []pair, known, ok bool, diag
 		return pairs, true, true, diags
 	}
 	o, diags = o.resolve(ctx)
-	if !o.value.IsKnown() {
+	if !o.value.IsKnown() || o.value.IsNull() {
 		return nil, false, false, diags
 	}
 	v, marks := o.value.Unmark()
-	if v.IsNull() || !(v.Type().IsObjectType() || v.Type().IsMapType()) {
+	if !(v.Type().IsObjectType() || v.Type().IsMapType()) {
 		return nil, true, false, diags
 	}
 	for it := v.ElementIterator(); it.Next(); {

@@ -57,8 +57,9 @@ func Describe[C any](kind Kind, name string, spec *service.ConfigSpec, parse fun
 // in it whose constructors do something; lint registers the same specifications with constructors that refuse.
 func Engine() *service.Environment { return service.NewEnvironment() }
 
-// lintEnvironment returns the environment in which configurations are checked: nothing in it can be constructed.
-func lintEnvironment(plugins []Plugin) (*service.Environment, error) {
+// ForChecks returns the environment in which configurations are checked: it knows the core and the plugins, and nothing of
+// the plugins' can be constructed in it.
+func ForChecks(plugins []Plugin) (*service.Environment, error) {
 	env := Engine()
 	for _, p := range plugins {
 		if err := p.register(env); err != nil {

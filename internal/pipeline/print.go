@@ -31,7 +31,7 @@ func (s *Source) Print(w io.Writer, diags hcl.Diagnostics) error {
 	var out strings.Builder
 	for _, d := range diags {
 		at := subject(d)
-		fmt.Fprintf(&out, "%s: %s: %s [%s]\n", place(at), severity(d), s.secrets.Hide(d.Summary), CodeOf(d))
+		fmt.Fprintf(&out, "%s: %s: %s [%s]\n", place(at), severity(d), s.secrets.Hide(summary(d)), CodeOf(d))
 		s.excerpt(&out, at)
 		fmt.Fprintf(&out, "  %s\n\n", s.secrets.Hide(s.detail(d)))
 	}
@@ -51,6 +51,14 @@ func severity(d *hcl.Diagnostic) string {
 		return "warning"
 	}
 	return "error"
+}
+
+// summary is the diagnostic's, or ours where HCL's says only where it happened.
+func summary(d *hcl.Diagnostic) string {
+	if CodeOf(d) == CodeUnset {
+		return "Environment variable not set"
+	}
+	return d.Summary
 }
 
 // detail is the diagnostic's, reworded where HCL's own words would send the reader astray.
@@ -155,7 +163,7 @@ func (s *Source) PrintJSON(w io.Writer, diags hcl.Diagnostics) error {
 }
 
 func (s *Source) json(d *hcl.Diagnostic) jsonDiagnostic {
-	out := jsonDiagnostic{Severity: severity(d), Code: CodeOf(d), Summary: s.secrets.Hide(d.Summary), Detail: s.secrets.Hide(s.detail(d))}
+	out := jsonDiagnostic{Severity: severity(d), Code: CodeOf(d), Summary: s.secrets.Hide(summary(d)), Detail: s.secrets.Hide(s.detail(d))}
 	at := subject(d)
 	if at.Start.Line == 0 {
 		return out

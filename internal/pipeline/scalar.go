@@ -225,17 +225,29 @@ func (b *binder) mistyped(f *field, o operand, wants string) *node {
 	return nil
 }
 
+// maxShown bounds a value that a finding repeats: a longer one is in the excerpt.
+const maxShown = 40
+
+// friendly says what a value is: itself, where it is short and no secret.
 func friendly(v cty.Value) string {
 	if ref, ok := referenceOf(v); ok {
 		return "the resource " + ref.String()
 	}
-	if t := v.Type(); t == cty.String && !isSecret(v) && !v.IsNull() && len(plain(v).AsString()) <= 40 {
-		return fmt.Sprintf("%q", plain(v).AsString())
-	}
-	if v.IsNull() {
+	bare := &node{value: plain(v)}
+	switch t := v.Type(); {
+	case bare.value.IsNull():
 		return "null"
+	case t.IsTupleType() || t.IsListType() || t.IsSetType():
+		return "a list"
+	case t.IsObjectType() || t.IsMapType():
+		return "an object"
+	case isSecret(v) || len(bare.text()) > maxShown:
+		return "a " + t.FriendlyName()
+	case t == cty.String:
+		return fmt.Sprintf("%q", bare.text())
+	default:
+		return bare.text()
 	}
-	return "one of type " + v.Type().FriendlyName()
 }
 
 // admitted checks an enumeration as the engine does, ignoring case, and what the field itself refuses.

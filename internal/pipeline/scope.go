@@ -29,6 +29,9 @@ const (
 	rootPipeline = "pipeline"
 )
 
+// variablePrefix begins the name of an environment variable that gives a value to a variable of the language.
+const variablePrefix = "APPLIANCE_VAR_"
+
 func newScope(functions map[string]function.Function) *scope {
 	s := &scope{functions: functions, roots: map[string]map[string]cty.Value{}, declared: map[string]map[string]hcl.Range{}, used: map[string]map[string]bool{}}
 	for _, root := range []string{rootVar, rootLocal, blockKafka, blockPostgres, blockDeadLetters, blockTopic, rootPipeline} {
@@ -92,7 +95,10 @@ func (s *scope) reference(r *report, t hcl.Traversal) {
 }
 
 func rootTitle(root string) string {
-	return map[string]string{rootVar: "variable"}[root] + map[bool]string{true: "", false: root}[root == rootVar]
+	if root == rootVar {
+		return blockVariable
+	}
+	return root
 }
 
 func (s *scope) qualified(root string) []string {
@@ -120,7 +126,7 @@ func (s *scope) unused(r *report) {
 }
 
 // variable evaluates a variable block: given, if it is set from outside, else its default.
-func (s *scope) variable(r *report, block *hclsyntax.Block, given map[string]string) {
+func (s *scope) variable(r *report, block *hclsyntax.Block, given func(string) (string, bool)) {
 	name := block.Labels[0]
 	s.declare(rootVar, name, block.DefRange())
 	s.set(rootVar, name, cty.DynamicVal)
@@ -129,17 +135,17 @@ func (s *scope) variable(r *report, block *hclsyntax.Block, given map[string]str
 		return
 	}
 	value, at := cty.NilVal, block.DefRange()
-	if text, set := given[name]; set {
+	if text, set := given(name); set {
 		value = cty.StringVal(text)
 	} else if attr := block.Body.Attributes["default"]; attr != nil {
-		v, diags := attr.Expr.Value(s.context())
+		v, diags := attr.Expr.Value(&hcl.EvalContext{Functions: s.functions}) // no references: the order of blocks has no meaning
 		r.take(diags)
 		if diags.HasErrors() {
 			return
 		}
 		value, at = v, attr.Expr.Range()
 	} else {
-		r.fail(CodeMissingArgument, at, "Variable without a value", "variable %q has no default, and -var %s=… was not given.", name, name)
+		r.fail(CodeMissingArgument, at, "Variable without a value", "variable %q has no default, and %s%s is not set.", name, variablePrefix, name)
 		return
 	}
 	s.convertVariable(r, name, value, wanted, at)

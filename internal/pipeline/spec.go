@@ -181,8 +181,8 @@ func singular(name string) string {
 	if stem, ok := strings.CutSuffix(name, "ies"); ok {
 		return stem + "y"
 	}
-	if stem, ok := strings.CutSuffix(name, "ches"); ok {
-		return stem + "ch"
+	if stem, ok := strings.CutSuffix(name, "nches"); ok { // branches, but caches
+		return stem + "nch"
 	}
 	return strings.TrimSuffix(name, "s")
 }

@@ -127,7 +127,7 @@ func readProperties(conf *service.ParsedConfig) (Properties, error) {
 		path := fieldProperties + "." + name
 		set, ok := known[name]
 		if !ok {
-			errs = append(errs, &ArgumentError{Path: path, Reason: notTunable(name, refused)})
+			errs = append(errs, &ArgumentError{Path: path, Reason: notTunable(name, refused), Known: PropertyNames()})
 		} else if err := set(&p, given[name]); err != nil {
 			errs = append(errs, &ArgumentError{Path: path, Reason: err.Error()})
 		}
@@ -135,6 +135,7 @@ func readProperties(conf *service.ParsedConfig) (Properties, error) {
 	return p, errors.Join(errs...)
 }
 
+// notTunable gives the reason. A refused name is no misspelling, however near it is to another.
 func notTunable(name string, refused map[string]string) string {
 	if why, ok := refused[name]; ok {
 		return "refused: " + why

@@ -116,7 +116,11 @@ func commitField() *service.ConfigField {
 type ArgumentError struct {
 	Path   string // dotted, as the arguments nest
 	Reason string
+	Known  []string // what the last element of the path could have been, where it is a name
 }
+
+// Choices returns the names that would have been taken in place of the path's last element.
+func (e *ArgumentError) Choices() []string { return e.Known }
 
 // Error gives the argument and the reason.
 func (e *ArgumentError) Error() string { return e.Path + ": " + e.Reason }
@@ -130,13 +134,13 @@ func refuse(path, format string, args ...any) error {
 
 // Parse reads and checks the arguments. Every refusal is an ArgumentError, all of them joined.
 func Parse(conf *service.ParsedConfig) (Config, error) {
-	c, err := read(conf)
-	if err != nil {
-		return Config{}, err
-	}
-	props, err := readProperties(conf)
+	c, malformed := read(conf)
+	props, refused := readProperties(conf)
 	c.Properties = props
-	if err := errors.Join(err, c.check()); err != nil {
+	if malformed == nil { // what could not be read is zero, and would be refused twice
+		malformed = c.check()
+	}
+	if err := errors.Join(malformed, refused); err != nil {
 		return Config{}, err
 	}
 	return c, nil
