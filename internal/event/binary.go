@@ -13,18 +13,26 @@ func decodeBinary(r *Record, traceparent []byte) (*Event, *Fault) {
 	if f := a.readHeaders(r.Headers); f != nil {
 		return nil, f
 	}
+	if !a.specversion.seen && !a.id.seen && !a.source.seen && !a.typ.seen {
+		return nil, NewFault(ReasonMissingAttribute, "specversion", "specversion: a required attribute is absent: "+
+			"no header is an attribute (ce_…), nor is the content-type application/cloudevents+json")
+	}
 	at, f := a.check()
 	if f != nil {
 		return nil, f
 	}
 	mediaType := a.datacontenttype
+	payload := r.Value
 	asJSON := mediaType.kind == text && isJSON(mediaType.data)
-	if asJSON && r.Value != nil {
-		if f := checkPayload(r.Value); f != nil {
+	if asJSON && len(payload) == 0 {
+		payload = nil // what Python's cloudevents sends for an event without data; no JSON text is empty
+	}
+	if asJSON && payload != nil {
+		if f := checkPayload(payload); f != nil {
 			return nil, f
 		}
 	}
-	return a.event(at, a.compose(r.Value, asJSON), r.Value, traceparent), nil
+	return a.event(at, a.compose(payload, asJSON), r.Value, traceparent), nil
 }
 
 // readHeaders takes the attributes out of the headers. All other headers, the trace context and the x-worxbend ones

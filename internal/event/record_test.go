@@ -119,6 +119,7 @@ func TestBinaryPayloadIsKeptAsItsMediaTypeSays(t *testing.T) {
 		"text with U+0000, which jsonb has not":  {"text/plain", "a\x00b", `"data_base64":"YQBi"`},
 		"an empty text":                          {"text/plain", "", `"data":""`},
 		"null with a JSON media type (CEK-08b)":  {"application/json", "-", ``},
+		"empty with a JSON media type":           {"application/json", "", ``},
 		"null without content-type (CEK-08b)":    {"", "-", ``},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +147,7 @@ func TestBinaryPayloadIsKeptAsItsMediaTypeSays(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ value, reason string }{
 		"no JSON":               {`{a:1}`, event.ReasonMalformedBinary},
-		"empty":                 {``, event.ReasonMalformedBinary},
+		"white space":           {" ", event.ReasonMalformedBinary},
 		"two values":            {`1 2`, event.ReasonMalformedBinary},
 		"U+0000 (PG-01)":        {`{"m":"a\u0000b"}`, event.ReasonUnstorableValue},
 		"a lone half (PG-04)":   {`"\ude00\ud83d"`, event.ReasonUnstorableValue},
