@@ -42,3 +42,14 @@ func configure(d directory, lookup func(string) (string, bool)) (*pipeline.Sourc
 	cfg, more := source.Compile(pipeline.Inputs{Lookup: lookup, Plugins: plugins.Descriptions()})
 	return source, cfg, append(found, more...)
 }
+
+// printFindings prints what was found, and returns a refusal when something of it is an error.
+func printFindings(e *environment, source *pipeline.Source, found hcl.Diagnostics) error {
+	if err := source.Print(e.stderr, found); err != nil {
+		return err
+	}
+	if found.HasErrors() {
+		return refused(fmt.Errorf("the configuration is refused: %s", tally(found)))
+	}
+	return nil
+}

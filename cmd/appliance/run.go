@@ -56,6 +56,7 @@ func run(ctx context.Context, e *environment, args []string, f runFlags, lookup 
 	if err := printFindings(e, source, found); err != nil {
 		return err
 	}
+	name(cfg)
 	log, err := logger(e, cfg)
 	if err != nil {
 		return refused(err)
@@ -80,6 +81,16 @@ func run(ctx context.Context, e *environment, args []string, f runFlags, lookup 
 	return a.Run(ctx)
 }
 
+// name fills in what identifies this process where the configuration leaves it open.
+func name(cfg *pipeline.Config) {
+	if cfg.Telemetry.Version == "" {
+		cfg.Telemetry.Version = buildVersion()
+	}
+	if cfg.Telemetry.Instance == "" {
+		cfg.Telemetry.Instance, _ = os.Hostname() // without one the label stays empty
+	}
+}
+
 // logger writes JSON lines for programs to read, and clears every text of the configuration's secrets.
 func logger(e *environment, cfg *pipeline.Config) (*slog.Logger, error) {
 	var level slog.Level
@@ -92,6 +103,8 @@ func logger(e *environment, cfg *pipeline.Config) (*slog.Logger, error) {
 			a.Value = slog.StringValue(cfg.Secrets.Hide(v.Error()))
 		case string:
 			a.Value = slog.StringValue(cfg.Secrets.Hide(v))
+		case time.Duration:
+			a.Value = slog.StringValue(v.String())
 		}
 		return a
 	}})

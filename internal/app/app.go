@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -86,7 +87,6 @@ func (a *App) Run(ctx context.Context) error {
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer stopWork()
-	background.Go(func() { a.prober.Start(working) })
 	starting, stopStarting := context.WithCancel(ctx)
 	defer stopStarting()
 	background.Go(func() { a.bringUp(starting, working, &background) })
@@ -98,8 +98,12 @@ func (a *App) Run(ctx context.Context) error {
 	return a.bringDown(context.WithoutCancel(ctx), stopWork, &background)
 }
 
+// bringUp tries the schema once before the first probe, so that no probe asks for tables that are about to be made, and
+// goes on trying after it.
 func (a *App) bringUp(starting, working context.Context, background *sync.WaitGroup) {
-	if err := a.res.prepare(starting, a.clock, a.log); err != nil {
+	err := a.res.prepareOnce(starting, a.clock.Now())
+	a.prober.Start(working)
+	if err != nil && a.res.prepare(starting, a.clock, a.log) != nil {
 		return
 	}
 	background.Go(func() { a.res.keepMonths(working, a.clock, a.log) })
@@ -133,7 +137,10 @@ func (a *App) announce(ctx context.Context) {
 func (a *App) addresses() Addresses {
 	addr := Addresses{Admin: a.address}
 	for _, k := range a.cfg.Kafka {
-		addr.Kafka = k.Brokers[0]
+		addr.Kafka = strings.Join(k.Brokers, ",")
+	}
+	for _, conf := range a.res.configs {
+		addr.Postgres = conf.PSQL()
 	}
 	return addr
 }

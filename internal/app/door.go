@@ -13,7 +13,7 @@ import (
 
 func (a *App) newDoor(ctx context.Context) (*admin.Server, error) {
 	auth := a.cfg.Admin.Auth
-	modules, err := policy.Load(policies.FS)
+	modules, err := policy.Load(policies.Files())
 	if err != nil {
 		return nil, fmt.Errorf("load policies: %w", err)
 	}

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"time"
-
-	"github.com/redpanda-data/benthos/v4/public/service"
 
 	"appliance/internal/broker"
 	"appliance/internal/intake"
@@ -112,13 +109,15 @@ func (a *App) deps(_ context.Context, g groupOf, current *run.Run, ran func(), l
 	d.Kafka.Settled = receipts.take
 	d.Ledger = ledger.Deps{
 		Run: current, Group: g.group, Meter: a.meter, Now: a.clock.Now, Receipt: receipts.give,
-		Database: func(_ context.Context, name string) (ledger.Store, error) { return named(a.res.databases, "postgres", name) },
+		Database: func(_ context.Context, name string) (ledger.Store, error) {
+			return named(a.res.databases, "postgres", name)
+		},
 		DeadLetters: func(_ context.Context, name string) (ledger.Publisher, error) {
 			return named(a.res.letters, "dead_letters", name)
 		},
 	}
 	d.DeadLetter = deadletter.Deps{
-		Run: current, Group: g.group, Receipt: receipts.give,
+		Run: current, Group: g.group, Now: a.clock.Now, Receipt: receipts.give,
 		Database: func(_ context.Context, name string) (deadletter.Store, error) {
 			return named(a.res.databases, "postgres", name)
 		},
@@ -164,6 +163,3 @@ func (r *receipts) take(b *intake.Batch) bool {
 	delete(r.given, b)
 	return given
 }
-
-var _ = service.ErrEndOfInput
-var _ = time.Second

@@ -17,8 +17,8 @@ import (
 type Config struct {
 	URL       string // postgres://…, postgresql://… or jdbc:postgresql://…
 	DirectURL string // the same database without a pooler between, for what needs a session; "" = URL
-	User      string // replaces the URL's user where not ""
-	Password  string // replaces the URL's password where not ""
+	User      string // where the URL names none
+	Password  string // where the URL has none
 
 	MaxConns       int           // of the pool; 0 = 4
 	ConnectTimeout time.Duration // of one connection attempt; 0 = 5 s
@@ -58,7 +58,7 @@ func (c Config) pool() (*pgxpool.Config, error) {
 		cfg.MaxConns = int32(min(c.MaxConns, 1<<15))
 	}
 	cfg.MinConns = min(cfg.MinConns, cfg.MaxConns)
-	c.connection(cfg.ConnConfig)
+	c.beside(text).connection(cfg.ConnConfig)
 	return cfg, nil
 }
 
