@@ -100,6 +100,21 @@ allow := x if some x in [true, false]`}}, policy.Config{})
 	b.get(t, "/health/live").is(t, 200, `{"status":"UP"}`)
 }
 
+func TestAPolicyOfTheOperatorsMayCloseWhatIsOpenButNotLiveness(t *testing.T) {
+	b := setup(t, func(c *Config) {
+		closed, err := policy.New(t.Context(), c.Log, []policy.Module{{Name: "closed.rego", Source: `package appliance.authz
+allow if "scrape" in input.principal.scopes`}}, policy.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Policy = closed
+	})
+	b.get(t, "/metrics").problem(t, 401)
+	b.get(t, "/metrics", bearerOf(b.mint(t, "admin:write"))...).problem(t, 403)
+	b.get(t, "/metrics", bearerOf(b.mint(t, "scrape"))...).is(t, 200, "consume_running 1")
+	b.get(t, "/health/live").is(t, 200, `{"status":"UP"}`)
+}
+
 func TestEveryDecisionAboutAChangeIsLoggedWithWhoAsked(t *testing.T) {
 	b := setup(t)
 	b.do(t, "GET", "/admin/consumer", bearerOf(b.mint(t, "admin:read"))...)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -206,12 +207,13 @@ func TestADependencyComesAndGoesAndEachChangeIsOneLine(t *testing.T) {
 			return nil
 		}}}, nil)
 		p.Start(t.Context())
+		within(interval)
 		away.Store(true)
 		within(3 * interval)
 		away.Store(false)
 		within(interval)
 		p.Stop()
-		if want := []bool{true, false, false, false, true}; len(seen) != len(want) || seen[1] || !seen[4] {
+		if want := []bool{true, true, false, false, false, true}; !slices.Equal(seen, want) {
 			t.Errorf("told %v, want %v", seen, want)
 		}
 		if n := strings.Count(out.String(), "dependency is down"); n != 1 {

@@ -181,6 +181,17 @@ func TestTenThousandTypesAreAHundredAndOther(t *testing.T) { // MT-01
 	}
 }
 
+func TestAListThatFilledUpBetweenLookingAndAddingStaysBounded(t *testing.T) {
+	f := newFirsts(1)
+	f.admit("a")
+	if got := f.add("b"); got != other {
+		t.Errorf("added as %q", got)
+	}
+	if got := f.add("a"); got != "a" {
+		t.Errorf("what another has added is %q", got)
+	}
+}
+
 func TestATypeThatWasAmongTheFirstKeepsItsSeries(t *testing.T) {
 	m := fresh()
 	for i := range 200 {
