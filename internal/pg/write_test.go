@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -294,6 +295,9 @@ func TestABatchLargerThanOneStatementIsStillOneTransaction(t *testing.T) {
 		return r
 	}
 	rows := []pg.Row{large(0), large(1), large(2), large(3)}
+	if sizes := pg.Statements(rows); !slices.Equal(sizes, []int{2, 2}) {
+		t.Errorf("rows of 6 MiB in statements of %v", sizes)
+	}
 	bad := event(4)
 	bad.Raw = []byte(`{"specversion":"1.0","id":"x","source":"/s","type":"t","data":"\u0000"}`)
 	_, err := db.Write(t.Context(), group, append(rows, bad), []pg.Position{position(epoch, 5)})
