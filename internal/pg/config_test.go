@@ -54,7 +54,7 @@ func TestNoErrorShowsTheSecret(t *testing.T) {
 		{"an unknown sslmode", pg.Config{URL: "postgres://u:s3cr%2Ft%40x@localhost/db?sslmode=maybe"}, "sslmode"},
 		{"an unknown sslmode, password apart", pg.Config{URL: "postgres://u@localhost/db?sslmode=maybe", Password: secret}, "sslmode"},
 		{"a password in the query", pg.Config{URL: "postgres://u@localhost/db?password=s3cr%2Ft%40x&connect_timeout=x"}, "connect_timeout"},
-		{"a password where a port belongs", pg.Config{URL: "postgres://u@localhost/db?port=s3cr%2Ft%40x", Password: secret}, `"(secret)"`},
+		{"a password where another value belongs", pg.Config{URL: "postgres://u@localhost/db?target_session_attrs=s3cr%2Ft%40x", Password: secret}, "(secret)"},
 		{"an unknown JDBC parameter", pg.Config{URL: "jdbc:postgresql://localhost/db?password=s3cr%2Ft%40x&frobnicate=1"}, `"frobnicate"`},
 		{"nobody listens", pg.Config{URL: "postgres://u:s3cr%2Ft%40x@127.0.0.1:1/db?sslmode=disable", ConnectTimeout: time.Second}, "connect as u to db"},
 		{"nothing at all", pg.Config{}, "must begin with"},
