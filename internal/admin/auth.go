@@ -116,7 +116,7 @@ func reason(cause error) string {
 // params are the query's parameters and those of the path, by name.
 func params(r *http.Request) map[string][]string {
 	all := map[string][]string(r.URL.Query())
-	for _, segment := range strings.Split(r.Pattern, "/") {
+	for segment := range strings.SplitSeq(r.Pattern, "/") {
 		name, isParam := strings.CutPrefix(segment, "{")
 		if isParam {
 			name = strings.TrimSuffix(strings.TrimSuffix(name, "}"), "...")

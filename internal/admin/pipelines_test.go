@@ -8,8 +8,6 @@ import (
 	"time"
 )
 
-func at(offset int64) *int64 { return &offset }
-
 func TestTheConsumerIsShownWithItsOffsetsPerPartition(t *testing.T) {
 	b := setup(t)
 	read := bearerOf(b.mint(t, "admin:read"))
@@ -21,8 +19,8 @@ func TestTheConsumerIsShownWithItsOffsetsPerPartition(t *testing.T) {
 		return Offsets{
 			Group: "group-of-" + name,
 			Partitions: []Partition{
-				{Topic: "events", Partition: 0, Committed: at(5), Stored: at(7), End: at(9), Lag: at(4)},
-				{Topic: "events", Partition: 1, End: at(0)},
+				{Topic: "events", Partition: 0, Committed: new(int64(5)), Stored: new(int64(7)), End: new(int64(9)), Lag: new(int64(4))},
+				{Topic: "events", Partition: 1, End: new(int64(0))},
 			},
 			Problems: []string{"stored: connection refused"},
 		}, nil

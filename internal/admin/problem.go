@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 )
 
@@ -47,9 +48,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		s.config.Log.ErrorContext(r.Context(), "request failed",
 			slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Any("error", err))
 	}
-	for name, values := range p.header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), p.header)
 	s.write(w, r, "application/problem+json", p.Status, p)
 }
 

@@ -128,7 +128,7 @@ func (s *Server) answered(handle handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		secure(w.Header())
 		out := &response{ResponseWriter: w}
-		err := s.recovered(handle, out, r)
+		err := recovered(handle, out, r)
 		if err == nil {
 			return
 		}
@@ -159,16 +159,15 @@ func (w *response) Write(p []byte) (int, error) {
 // Unwrap lets http.ResponseController flush and set deadlines.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func (s *Server) recovered(handle handler, w http.ResponseWriter, r *http.Request) (err error) {
+// recovered makes an error of a panic, but for the one by which a handler cuts its answer.
+func recovered(handle handler, w http.ResponseWriter, r *http.Request) (err error) {
 	defer func() {
 		caught := recover()
 		if abort, ok := caught.(error); ok && errors.Is(abort, http.ErrAbortHandler) {
 			panic(caught)
 		}
 		if caught != nil {
-			s.config.Log.ErrorContext(r.Context(), "handler panicked",
-				slog.Any("panic", caught), slog.String("stack", string(debug.Stack())))
-			err = fmt.Errorf("panic: %v", caught)
+			err = fmt.Errorf("panic: %v\n%s", caught, debug.Stack())
 		}
 	}()
 	return handle(w, r)

@@ -17,7 +17,7 @@ type Dependency struct {
 	Check func(ctx context.Context) error
 }
 
-// Config is what a Prober needs beside what it probes.
+// Config is what a Prober needs beside what it probes; every field is needed.
 type Config struct {
 	Interval time.Duration              // from the end of one probe to the start of the next
 	Now      func() time.Time           // the clock
