@@ -196,7 +196,7 @@ func (b *binder) grow(f *field, block *hclsyntax.Block, item *node, parts map[st
 		if whole == nil {
 			whole = &node{at: block.DefRange(), shape: object}
 		}
-		if first := whole.get(block.Labels[0]); first != nil {
+		if first := whole.own(block.Labels[0]); first != nil {
 			b.fail(CodeDuplicateName, block.LabelRanges[0], "Duplicate name", "%q is already at %s.", block.Labels[0], position(first.at))
 		}
 		whole.add(block.Labels[0], item) // nil, where it was refused, is not added

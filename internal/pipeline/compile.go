@@ -40,10 +40,15 @@ type compiler struct {
 // Compile evaluates, checks and translates. The configuration is nil if anything was found that is an error; warnings
 // come beside it. It reads nothing but inputs and, for file(), the source's directory.
 func (s *Source) Compile(in Inputs) (*Config, hcl.Diagnostics) {
-	c, err := s.compiler(in)
+	l, err := newLanguage(in.Plugins)
 	if err != nil { // a plugin's specification is wrong: a mistake of the program, not of the configuration
 		panic(err)
 	}
+	return s.compile(l, in)
+}
+
+func (s *Source) compile(l language, in Inputs) (*Config, hcl.Diagnostics) {
+	c := s.compiler(l, in)
 	c.group()
 	c.declare()
 	c.variables()
@@ -57,27 +62,19 @@ func (s *Source) Compile(in Inputs) (*Config, hcl.Diagnostics) {
 	return c.result()
 }
 
-func (s *Source) compiler(in Inputs) (*compiler, error) {
-	env, err := ForChecks(in.Plugins)
-	if err != nil {
-		return nil, err
-	}
-	known, err := readSpecs(env, in.Plugins)
-	if err != nil {
-		return nil, err
-	}
+func (s *Source) compiler(l language, in Inputs) *compiler {
 	if in.Lookup == nil {
 		in.Lookup = func(string) (string, bool) { return "", false }
 	}
-	c := &compiler{source: s, inputs: in, env: env, tops: map[string]topBlock{}, byType: map[string][]*hclsyntax.Block{}}
-	c.binder = binder{specs: known, sources: s.texts, secrets: s.secrets}
+	c := &compiler{source: s, inputs: in, env: l.env, tops: map[string]topBlock{}, byType: map[string][]*hclsyntax.Block{}}
+	c.binder = binder{specs: l.specs, sources: s.texts, secrets: s.secrets}
 	c.scope = newScope(functions(in.Lookup, s.dir, s.secrets))
 	c.config = &Config{Kafka: map[string]Kafka{}, Postgres: map[string]Postgres{}, DeadLetters: map[string]DeadLetters{}, Secrets: s.secrets}
 	c.nodes, c.ranges = map[string]*node{}, map[string]hcl.Range{}
 	for _, t := range topBlocks() {
 		c.tops[t.name] = t
 	}
-	return c, nil
+	return c
 }
 
 // topBlocks returns every block that may stand in a file.

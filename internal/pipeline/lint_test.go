@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -28,7 +29,7 @@ func TestFindings(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			source, cfg, found := compile(t, archive)
+			source, cfg, found := compileArchive(t, archive)
 			var got, asJSON bytes.Buffer
 			if err := source.Print(&got, found); err != nil {
 				t.Fatal(err)
@@ -50,7 +51,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-func compile(t *testing.T, archive *txtar.Archive) (*pipeline.Source, *pipeline.Config, hcl.Diagnostics) {
+func compileArchive(t *testing.T, archive *txtar.Archive) (*pipeline.Source, *pipeline.Config, hcl.Diagnostics) {
 	t.Helper()
 	dir, env := fstest.MapFS{}, map[string]string{}
 	for _, f := range archive.Files {
@@ -127,4 +128,28 @@ func checkJSON(t *testing.T, raw []byte, findings int) {
 			t.Errorf("finding says too little: %+v", d)
 		}
 	}
+}
+
+// goldenCodes returns the codes in brackets of all golden files.
+func goldenCodes(t *testing.T) (codes []pipeline.Code) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/lint/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		archive, err := txtar.ParseFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range archive.Files {
+			for _, m := range regexp.MustCompile(`(?m)^\S+: (?:error|warning): .* \[([a-z-]+)\]$`).FindAllSubmatch(f.Data, -1) {
+				codes = append(codes, pipeline.Code(m[1]))
+			}
+		}
+	}
+	if len(codes) < 50 {
+		t.Errorf("only %d findings in all golden files", len(codes))
+	}
+	return codes
 }

@@ -40,18 +40,21 @@ func (n *node) get(path string) *node {
 	if n == nil || path == "" {
 		return n
 	}
-	for _, m := range n.members {
-		if m.name == path {
-			return m.node
-		}
+	if found := n.own(path); found != nil {
+		return found
 	}
 	head, rest, nested := strings.Cut(path, ".")
 	if !nested {
 		return nil
 	}
-	for _, m := range n.members {
-		if m.name == head {
-			return m.node.get(rest)
+	return n.own(head).get(rest)
+}
+
+// own returns the member of exactly that name.
+func (n *node) own(name string) *node {
+	for _, m := range n.membersOr() {
+		if m.name == name {
+			return m.node
 		}
 	}
 	return nil

@@ -69,6 +69,22 @@ func ForChecks(plugins []Plugin) (*service.Environment, error) {
 	return env, nil
 }
 
+// language is what configurations are checked against: an environment and what it knows.
+type language struct {
+	env     *service.Environment
+	specs   specs
+	plugins []Plugin
+}
+
+func newLanguage(plugins []Plugin) (language, error) {
+	env, err := ForChecks(plugins)
+	if err != nil {
+		return language{}, err
+	}
+	known, err := readSpecs(env, plugins)
+	return language{env, known, plugins}, err
+}
+
 func (p Plugin) register(env *service.Environment) error {
 	refusal := fmt.Errorf("%s %s: this environment checks and does not run", p.Kind, p.Name)
 	switch p.Kind {

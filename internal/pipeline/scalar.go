@@ -59,7 +59,7 @@ func (b *binder) mapping(f *field, o operand) *node {
 	n := &node{at: o.at, shape: object}
 	for _, p := range pairs {
 		item := b.bind(f.mapElement(), p.item)
-		if n.get(p.key) != nil {
+		if n.own(p.key) != nil {
 			b.fail(CodeDuplicateName, p.keyAt, "Duplicate name", "%q is given twice.", p.key)
 			continue
 		}

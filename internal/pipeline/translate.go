@@ -63,7 +63,7 @@ func (c *compiler) translate() {
 		if !ok {
 			continue
 		}
-		p := b.pipeline()
+		p := b.pipeline(c.secrets)
 		c.engine(p)
 		c.config.Pipelines = append(c.config.Pipelines, p)
 	}
@@ -76,7 +76,7 @@ func (c *compiler) parse(part boundComponent) any {
 		return nil
 	}
 	plugin := c.inputs.Plugins[i]
-	text, _ := render(part.body, true)
+	text, _ := render(part.body, nil)
 	if len(part.body.members) == 0 {
 		text = "{}"
 	}
@@ -150,11 +150,11 @@ func (c *compiler) engine(p Pipeline) {
 }
 
 // pipeline makes the result of a pipeline without errors.
-func (b *boundPipeline) pipeline() Pipeline {
+func (b *boundPipeline) pipeline(hide *Secrets) Pipeline {
 	p := Pipeline{Name: b.name, Range: b.at, DrainTimeout: b.node.dur("drain_timeout"), Restart: decodeRestart(b.node.get("restart"))}
 	stream := b.stream()
-	p.YAML, p.Lines = render(stream, true)
-	p.Redacted, _ = render(stream, false)
+	p.YAML, p.Lines = render(stream, nil)
+	p.Redacted, _ = render(stream, hide)
 	for i, part := range b.components {
 		p.Components = append(p.Components, Component{part.kind, part.name, part.at, b.parsed[i]})
 	}

@@ -13,12 +13,13 @@ import (
 type document struct {
 	text  strings.Builder
 	lines []hcl.Range // of each line of text
-	show  bool        // secrets in clear, for the engine; otherwise "(secret)", for people
+	hide  *Secrets    // for people, who see "(secret)"; nil for the engine, which needs the secrets
 }
 
-// render writes a node as YAML, and returns the text and where each of its lines comes from.
-func render(n *node, show bool) (string, []hcl.Range) {
-	d := &document{show: show}
+// render writes a node as YAML, and returns the text and where each of its lines comes from. Secrets are in clear where
+// hide is nil.
+func render(n *node, hide *Secrets) (string, []hcl.Range) {
+	d := &document{hide: hide}
 	d.members(n, "")
 	return d.text.String(), d.lines
 }
@@ -30,7 +31,7 @@ func (d *document) line(at hcl.Range, format string, args ...any) {
 
 func (d *document) members(n *node, indent string) {
 	for _, m := range n.members {
-		d.entry(m.node, indent+scalarText(m.name)+":", indent+"  ")
+		d.entry(m.node, indent+d.string(m.name)+":", indent+"  ")
 	}
 }
 
@@ -58,13 +59,21 @@ func (d *document) scalar(n *node) string {
 	switch {
 	case n.value.IsNull():
 		return "null"
-	case n.secret && !d.show:
+	case n.secret && d.hide != nil && n.text() != "":
 		return scalarText(hidden)
 	case n.value.Type() == cty.String:
-		return scalarText(n.value.AsString())
+		return d.string(n.value.AsString())
 	default:
 		return n.text()
 	}
+}
+
+// string writes a key or a value, cleared of secrets that came into it unmarked.
+func (d *document) string(s string) string {
+	if d.hide != nil {
+		s = d.hide.Hide(s)
+	}
+	return scalarText(s)
 }
 
 // scalarText writes a double-quoted scalar on one line. A dollar sign is written by its code, since the engine replaces
