@@ -21,7 +21,7 @@ type Dependency struct {
 type Config struct {
 	Interval time.Duration              // from the end of one probe to the start of the next
 	Now      func() time.Time           // the clock
-	Redact   func(string) string        // applied to every cause before it is kept or logged; see Redactor
+	Redact   func(string) string        // hides secrets in a cause; what Redactor does beside that is done anyway
 	Changed  func(name string, up bool) // called with every probe's result, from the probe's own goroutine
 	Log      *slog.Logger               // one line when a dependency comes or goes, or a reading is lost
 }
@@ -38,6 +38,8 @@ type Prober struct {
 
 // New returns a prober whose dependencies are all down, "not probed yet". It asks nothing before Start.
 func New(config Config, dependencies []Dependency, readings []Reading) *Prober {
+	hide, clean := config.Redact, Redactor()
+	config.Redact = func(text string) string { return clean(hide(text)) } // bounded and on one line, whatever hides the secrets
 	p := &Prober{config: config, states: make([]atomic.Pointer[Status], len(dependencies))}
 	for i, d := range dependencies {
 		p.states[i].Store(down(d.Name))

@@ -228,6 +228,19 @@ func TestADependencyComesAndGoesAndEachChangeIsOneLine(t *testing.T) {
 	})
 }
 
+func TestADetailIsBoundedAndOnOneLineWhateverHidesTheSecrets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := config(io.Discard)
+		c.Redact = func(text string) string { return strings.ReplaceAll(text, "hush", "(secret)") }
+		p := New(c, []Dependency{{Name: "kafka", Timeout: timeout, Check: always(errors.New("hush\n" + strings.Repeat("é", 1000)))}}, nil)
+		p.Start(t.Context())
+		p.Stop()
+		if got := p.Ready().Dependencies[0].Detail; !strings.HasPrefix(got, "(secret) é") || len(got) > 512 {
+			t.Errorf("%d bytes: %q", len(got), got)
+		}
+	})
+}
+
 func TestStopSettlesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int32

@@ -92,7 +92,7 @@ func consumerDefinitions() []Definition {
 		},
 		{
 			Name: divergence, Kind: Gauge, Labels: []string{"pipeline"},
-			Meaning: "Largest distance, over the partitions, between the checkpoint in the database and the offset committed to Kafka, in records. NaN when either could not be read.",
+			Meaning: "Distance between the checkpoint in the database and the offset committed to Kafka, in records, summed over the partitions that have both. Some is normal between two commits. NaN when either could not be read.",
 			Values:  "a pipeline of the configuration",
 		},
 		{
