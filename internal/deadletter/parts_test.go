@@ -13,11 +13,14 @@ import (
 	"appliance/internal/event"
 )
 
-// partsOf reads messages that are parts.
-func partsOf(t interface {
+// tester is what *testing.T and *rapid.T have in common.
+type tester interface {
 	Helper()
-	Fatalf(string, ...any)
-}, messages []deadletter.Message) []deadletter.Part {
+	Fatalf(format string, args ...any)
+}
+
+// partsOf reads messages that are parts.
+func partsOf(t tester, messages []deadletter.Message) []deadletter.Part {
 	t.Helper()
 	parts := make([]deadletter.Part, len(messages))
 	for i, m := range messages {
@@ -63,8 +66,8 @@ func TestPartsRestoreTheEnvelopeBitByBit(t *testing.T) {
 	})
 }
 
-// large is a letter of five parts at 10,000 bytes.
-func large(t *testing.T) (deadletter.Letter, []deadletter.Part) {
+// large is a letter in five parts of 10,000 bytes.
+func large(t *testing.T) []deadletter.Part {
 	t.Helper()
 	l := poison()
 	l.Record.Value = bytes.Repeat([]byte{0xFF, 'a'}, 12_000)
@@ -72,7 +75,7 @@ func large(t *testing.T) (deadletter.Letter, []deadletter.Part) {
 	if err != nil || len(messages) != 5 {
 		t.Fatalf("Encode = %d messages, %v", len(messages), err)
 	}
-	return l, partsOf(t, messages)
+	return partsOf(t, messages)
 }
 
 func TestAValueOfTheBrokersLimitLosesNothing(t *testing.T) { // DL-01
@@ -132,7 +135,7 @@ func TestAPartSaysWhatTheLetterSays(t *testing.T) {
 }
 
 func TestJoinSaysWhichPartsAreMissing(t *testing.T) {
-	_, parts := large(t)
+	parts := large(t)
 	_, err := deadletter.Join([]deadletter.Part{parts[3], parts[0], parts[3]})
 	var missing *deadletter.MissingError
 	if !errors.As(err, &missing) || !slices.Equal(missing.Missing, []int{2, 3, 5}) || missing.Parts != 5 {
@@ -144,7 +147,7 @@ func TestJoinSaysWhichPartsAreMissing(t *testing.T) {
 }
 
 func TestJoinRefusesWhatIsNotOneEnvelope(t *testing.T) {
-	_, parts := large(t)
+	parts := large(t)
 	for name, spoil := range map[string]func(*deadletter.Part){
 		"another ref":      func(p *deadletter.Part) { p.Ref = "t/0/1" },
 		"another envelope": func(p *deadletter.Part) { p.SHA256 = sha256.Sum256(nil) },

@@ -73,7 +73,7 @@ func appendixA() map[string]fault.Verdict {
 	classes := map[string]fault.Verdict{
 		"21": fault.Defect, "22": fault.Record, "23": fault.Record, "42": fault.Defect,
 	}
-	for _, class := range strings.Fields(`00 01 02 03 08 09 0A 0B 0F 0L 0P 0Z 10 20 24 25 26 27 28 2B 2D 2F 34 38 39 3B
+	for class := range strings.FieldsSeq(`00 01 02 03 08 09 0A 0B 0F 0L 0P 0Z 10 20 24 25 26 27 28 2B 2D 2F 34 38 39 3B
 		3D 3F 40 44 53 54 55 57 58 72 F0 HV P0 XX`) {
 		classes[class] = fault.Transient
 	}

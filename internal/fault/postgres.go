@@ -5,7 +5,8 @@ package fault
 // nothing, while an outage taken for the records' fault would empty the topic into the dead-letter topic.
 func Default() Table {
 	rows := append(recordRows(), defectRows()...)
-	rows = append(rows, momentRows()...)
+	rows = append(rows, transactionRows()...)
+	rows = append(rows, serverRows()...)
 	rows = append(rows, Row{
 		Title:   "any other error",
 		Verdict: Transient,
@@ -82,19 +83,14 @@ func defectRows() []Row {
 	}
 }
 
-func momentRows() []Row {
+// transactionRows are about one transaction among others.
+func transactionRows() []Row {
 	const wait = "Nothing, if it passes: the batch is sent again and nothing is lost."
-	const repair = "Repair the server; the pipeline waits and continues where it stood."
 	return []Row{
 		{
 			"AP001", "fenced", Transient, false,
 			"Another owner has claimed a partition of the batch: what this one wrote was taken back, and the other reads it again.",
 			"Nothing: it happens when a group rebalances.",
-		},
-		{
-			"08", "connection exception", Transient, false,
-			"The connection broke; what became of the transaction, the next attempt finds out.",
-			repair,
 		},
 		{
 			"0A000", "feature not supported", Transient, true,
@@ -107,11 +103,6 @@ func momentRows() []Row {
 			wait,
 		},
 		{
-			"28", "invalid authorization specification", Transient, false,
-			"The credentials are refused: no record is to blame.",
-			"Check user and password of the database.",
-		},
-		{
 			"40", "transaction rollback", Transient, false,
 			"The server chose this transaction to give way.",
 			wait,
@@ -121,6 +112,29 @@ func momentRows() []Row {
 			"40P01", "deadlock detected", Transient, false,
 			"Two writers met in opposite order; the other one went on.",
 			wait,
+		},
+		{
+			"55P03", "lock not available", Transient, false,
+			"Somebody holds a lock for longer than lock_timeout.",
+			"Find the holder in pg_locks, if it stays.",
+		},
+		{"57014", "query canceled", Transient, false, "A timeout, or a hand, ended the statement.", wait},
+	}
+}
+
+// serverRows are about the server and the way to it.
+func serverRows() []Row {
+	const repair = "Repair the server; the pipeline waits and continues where it stood."
+	return []Row{
+		{
+			"08", "connection exception", Transient, false,
+			"The connection broke; what became of the transaction, the next attempt finds out.",
+			repair,
+		},
+		{
+			"28", "invalid authorization specification", Transient, false,
+			"The credentials are refused: no record is to blame.",
+			"Check user and password of the database.",
 		},
 		{
 			"53", "insufficient resources", Transient, false,
@@ -143,16 +157,10 @@ func momentRows() []Row {
 			"Read the log line; lower the batch's size if it names the statement.",
 		},
 		{
-			"55P03", "lock not available", Transient, false,
-			"Somebody holds a lock for longer than lock_timeout.",
-			"Find the holder in pg_locks, if it stays.",
-		},
-		{
 			"57", "operator intervention", Transient, false,
 			"The server or its operator ended the statement.",
 			repair,
 		},
-		{"57014", "query canceled", Transient, false, "A timeout, or a hand, ended the statement.", wait},
 		{"57P01", "admin shutdown", Transient, false, "The server shuts down.", repair},
 		{
 			"57P03", "cannot connect now", Transient, false,

@@ -3,6 +3,8 @@ package supervisor
 // Step returns the state after an event and what to do about it. It is total: a report that no longer concerns the state
 // is discarded, an order that does not apply is refused, and both leave the state as it is. An order that is already
 // fulfilled is accepted and idle.
+//
+// Each state's function names all events, so that a new one is decided for each; those it only discards come last.
 func Step(s State, e Event) (State, Action) {
 	switch s {
 	case Stopped:
@@ -34,9 +36,9 @@ func stopped(e Event) (State, Action) {
 		return Stopped, Idle
 	case Pause, Resume: // a stop is an order of its own: it is ended by a start, and a pause would weaken it
 		return Stopped, Refuse
-	default:
-		return Stopped, Discard
+	case Ran, RunFailed, Drained, Abandoned, Elapsed, Exhausted:
 	}
+	return Stopped, Discard
 }
 
 func live(s State, e Event) (State, Action) {
@@ -55,9 +57,9 @@ func live(s State, e Event) (State, Action) {
 		return Backoff, Wait
 	case Drained: // at the end of its input, unasked
 		return Stopped, Idle
-	default:
-		return s, Discard
+	case Elapsed, Exhausted:
 	}
+	return s, Discard
 }
 
 // pausing: a failure on the way ends the run as a drain does. What was not written is still in Kafka.
@@ -71,9 +73,9 @@ func pausing(e Event) (State, Action) {
 		return Pausing, Idle
 	case RunFailed, Drained, Abandoned:
 		return Paused, Idle
-	default:
-		return Pausing, Discard
+	case Elapsed, Exhausted:
 	}
+	return Pausing, Discard
 }
 
 func stopping(e Event) (State, Action) {
@@ -86,9 +88,9 @@ func stopping(e Event) (State, Action) {
 		return Stopping, Refuse
 	case RunFailed, Drained, Abandoned:
 		return Stopped, Idle
-	default:
-		return Stopping, Discard
+	case Elapsed, Exhausted:
 	}
+	return Stopping, Discard
 }
 
 // reloading: a run that failed or was abandoned on the way costs a restart like any other, or a reload in a loop would
@@ -105,9 +107,9 @@ func reloading(e Event) (State, Action) {
 		return Starting, Launch
 	case RunFailed, Abandoned:
 		return Backoff, Wait
-	default:
-		return Reloading, Discard
+	case Elapsed, Exhausted:
 	}
+	return Reloading, Discard
 }
 
 func paused(e Event) (State, Action) {
@@ -118,9 +120,9 @@ func paused(e Event) (State, Action) {
 		return Stopped, Idle
 	case Pause, Reload:
 		return Paused, Idle
-	default:
-		return Paused, Discard
+	case Ran, RunFailed, Drained, Abandoned, Elapsed, Exhausted:
 	}
+	return Paused, Discard
 }
 
 // backoff: who starts or reloads a pipeline that waits means now.
@@ -136,9 +138,9 @@ func backoff(e Event) (State, Action) {
 		return Paused, CancelWait
 	case Exhausted:
 		return Failed, GiveUp
-	default:
-		return Backoff, Discard
+	case Ran, RunFailed, Drained, Abandoned:
 	}
+	return Backoff, Discard
 }
 
 func failed(e Event) (State, Action) {
@@ -149,7 +151,7 @@ func failed(e Event) (State, Action) {
 		return Stopped, Idle
 	case Pause, Resume:
 		return Failed, Refuse
-	default:
-		return Failed, Discard
+	case Ran, RunFailed, Drained, Abandoned, Elapsed, Exhausted:
 	}
+	return Failed, Discard
 }

@@ -102,13 +102,9 @@ func (o *output) WriteBatch(ctx context.Context, batch service.MessageBatch) (er
 			err = o.fail(ctx, fmt.Errorf("panic: %v", p))
 		}
 	}()
-	carriers := make([]carrier.Carrier, len(batch))
-	for i, m := range batch {
-		c, ok := carrier.From(m.Context())
-		if !ok {
-			return o.fail(ctx, ErrNoCarrier)
-		}
-		carriers[i] = c
+	carriers, err := read(batch)
+	if err != nil {
+		return o.fail(ctx, err)
 	}
 	w := plan(carriers, o.deps.Now())
 	if err := o.write(ctx, w); err != nil {
@@ -118,6 +114,18 @@ func (o *output) WriteBatch(ctx context.Context, batch service.MessageBatch) (er
 		o.deps.Receipt(b)
 	}
 	return nil
+}
+
+func read(batch service.MessageBatch) ([]carrier.Carrier, error) {
+	carriers := make([]carrier.Carrier, len(batch))
+	for i, m := range batch {
+		c, ok := carrier.From(m.Context())
+		if !ok {
+			return nil, ErrNoCarrier
+		}
+		carriers[i] = c
+	}
+	return carriers, nil
 }
 
 // write tries until it succeeds, the error is not of the moment, or the attempts are used.

@@ -193,8 +193,6 @@ func TestAFencedWriterStoresNothingAndItsRunGoesOn(t *testing.T) {
 	}
 }
 
-func (b *bench) deps0() *run.Run { return b.output.deps.Run }
-
 // locked holds the index's table until it is told to let go, so that writers meet 55P03.
 func (b *bench) locked(t *testing.T) (release func()) {
 	t.Helper()
