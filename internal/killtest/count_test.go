@@ -67,7 +67,7 @@ func drained(ctx context.Context, admin *broker.Admin, s setting) bool {
 }
 
 // countByID compares table, dead letters and offsets with what was produced, record by record.
-func countByID(t *testing.T, s setting, l *load, mostCopies int) {
+func countByID(t *testing.T, s setting, l *load, kills int) {
 	t.Helper()
 	conn, admin := connect(t, s.postgres), newAdmin(t, s.kafka)
 	rows := idsInTable(t, conn)
@@ -86,7 +86,7 @@ func countByID(t *testing.T, s setting, l *load, mostCopies int) {
 	if lost != 0 || doubled != 0 || stored != 0 {
 		t.Errorf("%d good events lost, %d stored twice, %d poison events stored", lost, doubled, stored)
 	}
-	countLetters(t, l, letters, mostCopies)
+	countLetters(t, l, letters, kills)
 	comparePositions(t, conn, admin, s)
 }
 
@@ -106,7 +106,7 @@ func idsInTable(t *testing.T, conn *pgx.Conn) map[string]int {
 
 // countLetters: every poison record has a letter with its bytes, no good one has any, and copies are as many as kills
 // explain.
-func countLetters(t *testing.T, l *load, letters map[place][]event.Record, mostCopies int) {
+func countLetters(t *testing.T, l *load, letters map[place][]event.Record, kills int) {
 	t.Helper()
 	byKind, copies, worst := map[string]int{}, 0, 0
 	for at, p := range l.poison {
@@ -130,8 +130,12 @@ func countLetters(t *testing.T, l *load, letters map[place][]event.Record, mostC
 		}
 	}
 	t.Logf("%d poison records dead-lettered, by kind %v; %d further copies, at most %d of one ref", len(l.poison), byKind, copies, worst)
-	if copies > mostCopies {
-		t.Errorf("%d further copies, more than %d: one batch a kill and lane", copies, mostCopies)
+	if most := kills * batchesAKill / l.poisonEvery; copies > most {
+		t.Errorf("%d further copies, more than %d: the poison of one batch a kill and lane", copies, most)
+	}
+	// A kill can repeat a ref once, and the rebalances before and after it once more.
+	if worst > 1+2*kills {
+		t.Errorf("one ref has %d copies after %d kills", worst, kills)
 	}
 }
 

@@ -1,10 +1,10 @@
 package killtest
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
@@ -24,7 +24,7 @@ func size() (events, kills int) {
 // poisonEvery makes 2,500 of 500,000 events poison.
 const poisonEvery = 200
 
-// lanes × the largest batch: what one kill can leave to be read again.
+// batchesAKill is lanes × the largest batch: what one kill can leave to be read again.
 const batchesAKill = 4 * 5000
 
 func newSetting(t *testing.T, kafka, postgres string, partitions int32) setting {
@@ -62,11 +62,26 @@ func finish(t *testing.T, s setting, l *load, kills int, replicas ...*appliance)
 			t.Errorf("exit code %d after SIGTERM:\n%s", code, a.log.tail(20))
 		}
 	}
-	countByID(t, s, l, kills*batchesAKill)
+	countByID(t, s, l, kills)
+	auditAgrees(t, s)
+}
+
+// auditAgrees: the appliance's own proof comes to the same result.
+func auditAgrees(t *testing.T, s setting) {
+	t.Helper()
 	out, code := verb(t, s, "audit", "--json")
-	t.Logf("audit, exit code %d: %s", code, strings.TrimSpace(out))
-	if code != 0 {
-		t.Errorf("audit ended with %d", code)
+	var proof struct {
+		Proven   bool           `json:"proven"`
+		Settled  bool           `json:"settled"`
+		Findings []any          `json:"findings"`
+		Total    map[string]int `json:"total"`
+	}
+	if err := json.Unmarshal([]byte(out), &proof); err != nil {
+		t.Fatalf("audit: %v in %q", err, out)
+	}
+	t.Logf("audit, exit code %d: %v", code, proof.Total)
+	if code != 0 || !proof.Proven || !proof.Settled || len(proof.Findings) != 0 {
+		t.Errorf("audit ended with %d: %s", code, out)
 	}
 }
 
