@@ -72,30 +72,30 @@ func alarm(e *draft, _ int, r *rand.Rand) {
 
 func order(e *draft, n int, r *rand.Rand) {
 	region := one(r, "eu-west", "eu-north", "us-east", "ap-south")
-	e.source = "/shops/" + region
+	e.source = fmt.Sprintf("/shops/%s/stores/%03d", region, r.IntN(400))
 	e.subject = fmt.Sprintf("orders/%s-%08d", region, n)
 	cents := 250 + r.IntN(40_000)
 	e.data = fmt.Appendf(nil, `{"order":"%s-%08d","customer":"c-%06d","currency":%q,"total":%d.%02d,"items":[`+
 		`{"sku":"SKU-%05d","quantity":%d,"price":%d.%02d},{"sku":"SKU-%05d","quantity":1,"price":%d.%02d}],"comment":%q}`,
 		region, n, r.IntN(900_000), one(r, "EUR", "USD", "GBP", "INR"), cents/100, cents%100,
-		r.IntN(99_999), 1+r.IntN(5), cents/200, cents%100, r.IntN(99_999), cents/300, cents%100, words(r, 36))
+		r.IntN(99_999), 1+r.IntN(5), cents/200, cents%100, r.IntN(99_999), cents/300, cents%100, words(r, 26))
 }
 
 func payment(e *draft, n int, r *rand.Rand) {
-	e.source = "/payments/" + one(r, "cards", "transfers", "wallets")
+	e.source = fmt.Sprintf("/payments/%s/terminals/%03d", one(r, "cards", "transfers", "wallets"), r.IntN(500))
 	e.subject = fmt.Sprintf("payments/p-%09d", n)
 	cents := 250 + r.IntN(90_000)
 	e.data = fmt.Appendf(nil, `{"payment":"p-%09d","amount":%d.%02d,"currency":%q,"method":%q,"risk":%.3f,"country":%q,"reference":%q}`,
 		n, cents/100, cents%100, one(r, "EUR", "USD", "GBP"), one(r, "visa", "sepa", "paypal"), r.Float64(),
-		one(r, "DE", "FR", "GB", "US", "IN"), words(r, 130))
+		one(r, "DE", "FR", "GB", "US", "IN"), words(r, 116))
 }
 
 func view(e *draft, _ int, r *rand.Rand) {
-	e.source = "/sites/" + one(r, "www", "shop", "docs", "blog")
+	e.source = fmt.Sprintf("/sites/%s/hosts/%02d", one(r, "www", "shop", "docs", "blog"), r.IntN(80))
 	e.subject = fmt.Sprintf("sessions/s-%07d", r.IntN(4_000_000))
 	e.data = fmt.Appendf(nil, `{"path":"/%s/%d","status":%d,"milliseconds":%d,"bytes":%d,"referrer":%q,"agent":%q,"query":%q}`,
 		one(r, "products", "articles", "search", "cart"), r.IntN(90_000), one(r, 200, 200, 200, 304, 404), r.IntN(900), r.IntN(90_000),
-		one(r, "direct", "search", "mail"), one(r, "Mozilla/5.0 (X11; Linux x86_64)", "Mozilla/5.0 (iPhone; CPU OS 19_1)"), words(r, 80))
+		one(r, "direct", "search", "mail"), one(r, "Mozilla/5.0 (X11; Linux x86_64)", "Mozilla/5.0 (iPhone; CPU OS 19_1)"), words(r, 72))
 }
 
 func one[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
