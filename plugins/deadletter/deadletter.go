@@ -102,7 +102,7 @@ func (o *output) WriteBatch(ctx context.Context, batch service.MessageBatch) (er
 			err = o.fail(ctx, fmt.Errorf("panic: %v", p))
 		}
 	}()
-	carriers, err := read(batch)
+	carriers, err := read(batch) //nolint:contextcheck // a message's context carries its record and no deadline
 	if err != nil {
 		return o.fail(ctx, err)
 	}
