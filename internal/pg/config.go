@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -30,8 +28,6 @@ type Config struct {
 const (
 	defaultMaxConns       = 4
 	defaultConnectTimeout = 5 * time.Second
-	// A cancelled statement gets this long to end on the server before its connection is given up.
-	cancelGrace = 2 * time.Second
 )
 
 // direct is the same configuration with the direct URL in place.
@@ -76,10 +72,6 @@ func (c Config) connection(conn *pgx.ConnConfig) {
 	// No named statements: they don't survive a pooler's transaction mode, and a plan that was made before a column's
 	// type changed fails once with 0A000.
 	conn.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
-	// A cancelled wait for a row lock must end on the server too, and need not cost the connection.
-	conn.BuildContextWatcherHandler = func(pc *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.CancelRequestContextWatcherHandler{Conn: pc, DeadlineDelay: cancelGrace}
-	}
 	c.settings(conn.RuntimeParams)
 }
 

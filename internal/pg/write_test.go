@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -412,16 +413,16 @@ func TestPG26AColumnThatChangesItsTypeMeanwhileCostsNoBatch(t *testing.T) {
 }
 
 func TestPG31MissingRightsAndColumnsNameTheirState(t *testing.T) {
-	db, url := migrated(t)
+	db, address := migrated(t)
 	epoch := claim(t, db, "a").Epoch
-	exec(t, url, "ALTER TABLE events.cloud_event DROP COLUMN traceparent")
+	exec(t, address, "ALTER TABLE events.cloud_event DROP COLUMN traceparent")
 	_, err := db.Write(t.Context(), group, events(0, 1), []pg.Position{position(epoch, 1)})
 	expectState(t, err, "42703", "")
-	exec(t, url, "ALTER TABLE events.cloud_event ADD COLUMN traceparent text")
-	user := "writer_" + strings.ReplaceAll(url[strings.LastIndex(url, "/")+1:strings.LastIndex(url, "/")+20], "?", "")
-	exec(t, url, "CREATE ROLE "+user+" LOGIN PASSWORD 'pw'")
+	exec(t, address, "ALTER TABLE events.cloud_event ADD COLUMN traceparent text")
+	user := "writer_" + strings.ReplaceAll(address[strings.LastIndex(address, "/")+1:strings.LastIndex(address, "/")+20], "?", "")
+	exec(t, address, "CREATE ROLE "+user+" LOGIN PASSWORD 'pw'")
 	t.Cleanup(func() {
-		conn, err := pgx.Connect(context.Background(), url)
+		conn, err := pgx.Connect(context.Background(), address)
 		if err != nil {
 			t.Error(err)
 			return
@@ -431,9 +432,9 @@ func TestPG31MissingRightsAndColumnsNameTheirState(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	exec(t, url, "GRANT USAGE ON SCHEMA events TO "+user)
-	exec(t, url, "GRANT SELECT, UPDATE ON events.consumer_checkpoint TO "+user)
-	limited, err := pg.Open(t.Context(), pg.Config{URL: url, User: user, Password: "pw"})
+	exec(t, address, "GRANT USAGE ON SCHEMA events TO "+user)
+	exec(t, address, "GRANT SELECT, UPDATE ON events.consumer_checkpoint TO "+user)
+	limited, err := pg.Open(t.Context(), pg.Config{URL: as(t, address, user, "pw")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -441,6 +442,17 @@ func TestPG31MissingRightsAndColumnsNameTheirState(t *testing.T) {
 	_, err = limited.Write(t.Context(), group, events(0, 1), []pg.Position{position(epoch, 1)})
 	expectState(t, err, "42501", "")
 	expectStored(t, db, 0, -1)
+}
+
+// as is the same database for another user.
+func as(t *testing.T, database, user, password string) string {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword(user, password)
+	return u.String()
 }
 
 func TestAWriteThatIsCancelledSaysSo(t *testing.T) {
