@@ -211,6 +211,7 @@ func (s *Subscription) cut(cuts []intake.Cut) *intake.Batch {
 		p.busy = true
 		s.held -= c.N
 		batch.Spans = append(batch.Spans, intake.NewSpan(p.tp, p.epoch, p.take(c.N)))
+		s.pace(p) // a partition that was paused is fetched again only because of this
 		terms = append(terms, p.term)
 	}
 	s.out[batch.ID], s.terms[batch.ID] = batch, terms

@@ -180,22 +180,36 @@ func (l *ledger) verify(t *testing.T, partitions, each int) {
 
 func TestEachRecordComesOnceAndInOrderThoughBatchesAreRefused(t *testing.T) {
 	bootstrap := testservices.Kafka(t)
-	topic := testservices.Topic(t, bootstrap, 6, nil)
-	produce(t, bootstrap, topic, 12_000, 6)
-	s, l, ended := newSeen(), newLedger(), make(chan struct{})
-	sub := open(t, bootstrap, options(topic, topic, s))
+	for name, tc := range map[string]struct{ partitions, queue int }{
+		"from many partitions":                         {6, 0},
+		"from one that is paused and has to come back": {1, 600},
+		"from many that are paused in turn":            {6, 600},
+	} {
+		t.Run(name, func(t *testing.T) {
+			topic := testservices.Topic(t, bootstrap, int32(tc.partitions), nil)
+			produce(t, bootstrap, topic, 24_000, tc.partitions)
+			o := options(topic, topic, newSeen())
+			o.QueueRecords = tc.queue
+			readAll(t, open(t, bootstrap, o), 24_000).verify(t, tc.partitions, 24_000/tc.partitions)
+			for tp, at := range committed(t, bootstrap, topic) {
+				if at != int64(24_000/tc.partitions) {
+					t.Errorf("%v is committed at %d", tp, at)
+				}
+			}
+		})
+	}
+}
+
+func readAll(t *testing.T, sub *Subscription, total int) *ledger {
+	t.Helper()
+	l, ended := newLedger(), make(chan struct{})
 	var lanes sync.WaitGroup
 	for range 3 {
-		lanes.Go(func() { l.work(t, sub, 12_000, ended) })
+		lanes.Go(func() { l.work(t, sub, total, ended) })
 	}
 	lanes.Wait()
 	closeNow(t, sub)
-	l.verify(t, 6, 2_000)
-	for tp, at := range committed(t, bootstrap, topic) {
-		if at != 2_000 {
-			t.Errorf("%v is committed at %d, want 2000", tp, at)
-		}
-	}
+	return l
 }
 
 func committed(t *testing.T, bootstrap, group string) map[intake.TP]int64 {
