@@ -82,6 +82,15 @@ func TestContentTypeAloneDecidesTheMode(t *testing.T) {
 	}
 }
 
+func TestANullStructuredValueIsToldFromAnEmptyOne(t *testing.T) {
+	for value, want := range map[string]string{"-": "has no value", "": "no value, at byte 0"} {
+		r := record(value, "content-type", "application/cloudevents+json")
+		if _, f := event.DecodeRecord(&r); f == nil || !strings.Contains(f.Detail, want) {
+			t.Errorf("%q: %v, want %q", value, f, want)
+		}
+	}
+}
+
 func check(t *testing.T, r event.Record, reason, attribute string) {
 	t.Helper()
 	e, f := event.DecodeRecord(&r)

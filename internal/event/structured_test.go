@@ -58,6 +58,7 @@ func TestStructuredEventKeepsOrBreaksARule(t *testing.T) {
 		"base64 without padding":                      {`,"data_base64":"aGk"`, malformed, "data_base64"},
 		"base64 with padding inside":                  {`,"data_base64":"aG=k"`, malformed, "data_base64"},
 		"base64 of padding alone":                     {`,"data_base64":"===="`, malformed, "data_base64"},
+		"base64 with three paddings":                  {`,"data_base64":"A==="`, malformed, "data_base64"},
 		"base64 with a line end":                      {`,"data_base64":"aG\nk="`, malformed, "data_base64"},
 		"base64 for URLs":                             {`,"data_base64":"AP_-"`, malformed, "data_base64"},
 		"base64 that is a number":                     {`,"data_base64":1`, malformed, "data_base64"},
