@@ -18,6 +18,7 @@ import (
 	"appliance/internal/deadletter"
 	"appliance/internal/event"
 	"appliance/internal/generate"
+	"appliance/internal/intake"
 	"appliance/internal/pg"
 	"appliance/internal/testservices"
 )
@@ -149,6 +150,18 @@ func (b *bundle) lines(n int, poison float64) [][]byte {
 	return lines
 }
 
+// awaitEnd asks until the log has that end.
+func (b *bundle) awaitEnd(end int64) {
+	b.t.Helper()
+	for {
+		logs, err := b.admin.Logs(b.ctx, b.topic)
+		b.ok(err)
+		if logs[intake.TP{Topic: b.topic}].End == end {
+			return
+		}
+	}
+}
+
 func TestAllAccountedForIsProven(t *testing.T) {
 	b := setup(t)
 	lines := b.lines(6, 0)
@@ -235,6 +248,7 @@ func TestMarkersAreGapsAndRetentionPrunes(t *testing.T) {
 		Topic: b.topic, Value: lines[4], Headers: []kgo.RecordHeader{{Key: "content-type", Value: []byte(binding.ContentType)}},
 	}).FirstErr())
 	b.ok(client.EndTransaction(b.ctx, kgo.TryCommit))
+	b.awaitEnd(6) // the marker is written behind the answer
 	fifth := records[3]
 	fifth.Offset, fifth.Value = 4, lines[4]
 	b.store(6, records[0], fifth)

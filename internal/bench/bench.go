@@ -207,7 +207,7 @@ func (b *bench) run(ctx context.Context, group string) (ProgramRun, error) {
 	if err != nil {
 		return ProgramRun{}, err
 	}
-	defer c.kill()
+	defer c.terminate() //nolint:errcheck // of a run that failed already; a good one has ended
 	if err := b.await(ctx, c, group); err != nil {
 		return ProgramRun{}, err
 	}

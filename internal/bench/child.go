@@ -73,14 +73,8 @@ func highWater(status []byte) int64 {
 
 // drain sends SIGTERM and waits for the end, which has to be a good one.
 func (c *child) drain() error {
-	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("stop the program: %w", err)
-	}
-	select {
-	case <-c.ended:
-	case <-time.After(drainWithin):
-		c.kill()
-		return fmt.Errorf("the program did not drain within %s\n%s", drainWithin, c.words.text())
+	if err := c.terminate(); err != nil {
+		return err
 	}
 	if c.err != nil {
 		return fmt.Errorf("the program did not drain well: %w\n%s", c.err, c.words.text())
@@ -91,15 +85,22 @@ func (c *child) drain() error {
 // drainWithin is more than a drain may take by the program's own rules.
 const drainWithin = time.Minute
 
-// kill ends it where nothing else did, and waits.
-func (c *child) kill() {
+// terminate asks it to end, and kills it where it doesn't: a member that was killed stays in its group until the session
+// times out, and the group could not be removed. It does nothing where it has ended.
+func (c *child) terminate() error {
+	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stop the program: %w", err)
+	}
+	late := time.NewTimer(drainWithin)
+	defer late.Stop()
 	select {
 	case <-c.ended:
-		return
-	default:
+		return nil
+	case <-late.C:
 	}
 	c.cmd.Process.Kill() //nolint:errcheck // it may be gone by now
 	<-c.ended
+	return fmt.Errorf("the program did not drain within %s\n%s", drainWithin, c.words.text())
 }
 
 // tail keeps the last words of a process.
