@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,7 +31,7 @@ func localKafka(ctx context.Context, log io.Writer) (running, error) {
 	script := filepath.Join(root, "tools", "kafka")
 	release, err := watch(script, dir)
 	if err != nil {
-		return running{}, err
+		return running{}, errors.Join(err, os.Remove(dir))
 	}
 	cmd := exec.CommandContext(ctx, script, "start", "--dir", dir)
 	cmd.Env = append(os.Environ(), "KAFKA_HEAP_OPTS=-Xmx768m")
