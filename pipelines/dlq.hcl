@@ -4,9 +4,14 @@ pipeline "dlq" {
   input "kafka" {
     cluster = kafka.main
     topics  = [var.dead_letter_topic]
-    group   = env("KAFKA_DLQ_GROUP_ID", "appliance-dlq-index")
-    lanes   = 1
 
+    # The index has a group of its own. Another name reads the whole topic again, which counts nothing twice.
+    group = env("KAFKA_DLQ_GROUP_ID", "appliance-dlq-index")
+
+    # Dead letters are few: one batch in flight is enough.
+    lanes = 1
+
+    # As in persist: a name for static membership, unique per replica.
     instance_id = env("KAFKA_INSTANCE_ID", "")
   }
 

@@ -26,10 +26,10 @@ pipeline "persist" {
     }
 
     commit {
-      # Offsets are committed after so many durable records,
+      # Offsets are committed after so many durable records, or after max_interval.
       max_batch = 1000
 
-      # or after this time.
+      # Offsets of durable records are committed at the latest after this time.
       max_interval = "5s"
 
       # Commits under way at once. More than one could rewind the group, and is refused.
@@ -71,10 +71,10 @@ pipeline "persist" {
     jitter = 0.2
 
     budget {
-      # More restarts than this,
+      # More restarts than this within the time below, and the pipeline has failed, visibly and for good.
       restarts = 50
 
-      # in this time, and the pipeline has failed, visibly and for good.
+      # The time in which restarts are counted.
       within = "10m"
     }
   }

@@ -70,12 +70,26 @@ func (s *Source) argument(path string, attr *hclsyntax.Attribute) (Argument, boo
 	}
 	row.Default = strings.Trim(string(attr.Expr.Range().SliceBytes(s.texts[row.File])), `"`)
 	if len(calls) > 0 {
-		row.Default = defaultOf(calls[0])
+		row.Default = s.withoutEnvironment(attr.Expr, calls)
 	}
 	if row.Notes == "" {
 		row.Notes = s.description(path, attr)
 	}
 	return row, true
+}
+
+// withoutEnvironment is what an expression gives where no variable is set: the default as it is written, where the
+// expression does no more than read and convert it, and otherwise its value.
+func (s *Source) withoutEnvironment(expr hclsyntax.Expression, calls []*hclsyntax.FunctionCallExpr) string {
+	if outer, ok := expr.(*hclsyntax.FunctionCallExpr); ok && slices.Contains([]string{"env", "secret", "duration", "split"}, outer.Name) {
+		return defaultOf(calls[0])
+	}
+	unset := func(string) (string, bool) { return "", false }
+	v, diags := expr.Value(&hcl.EvalContext{Functions: functions(unset, s.dir, s.secrets)})
+	if diags.HasErrors() || !v.IsWhollyKnown() {
+		return ""
+	}
+	return (&node{value: plain(v)}).text()
 }
 
 // defaultOf follows env(A, env(B, "x")) to "x".

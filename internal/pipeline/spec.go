@@ -28,20 +28,21 @@ const (
 
 // field describes one argument, of an engine component (as the engine prints it) or of a block of the language.
 type field struct {
-	Name         string          `json:"name"`
-	Type         string          `json:"type"`
-	Kind         string          `json:"kind"`
-	Description  string          `json:"description"`
-	Default      json.RawMessage `json:"default"` // empty where there is none
-	Advanced     bool            `json:"is_advanced"`
-	Deprecated   bool            `json:"is_deprecated"`
-	Optional     bool            `json:"is_optional"`
-	Secret       bool            `json:"is_secret"`
-	Interpolated bool            `json:"interpolated"`
-	Bloblang     bool            `json:"bloblang"`
-	Options      []string        `json:"options"`
-	Annotated    [][2]string     `json:"annotated_options"`
-	Children     []field         `json:"children"`
+	Name         string            `json:"name"`
+	Type         string            `json:"type"`
+	Kind         string            `json:"kind"`
+	Description  string            `json:"description"`
+	Default      json.RawMessage   `json:"default"` // empty where there is none
+	Advanced     bool              `json:"is_advanced"`
+	Deprecated   bool              `json:"is_deprecated"`
+	Optional     bool              `json:"is_optional"`
+	Secret       bool              `json:"is_secret"`
+	Interpolated bool              `json:"interpolated"`
+	Bloblang     bool              `json:"bloblang"`
+	Options      []string          `json:"options"`
+	Annotated    [][2]string       `json:"annotated_options"`
+	Children     []field           `json:"children"`
+	Examples     []json.RawMessage `json:"examples"`
 
 	refers string                 // the kind of resource that a reference names
 	refuse func(value any) string // why a value cannot be, or ""
@@ -54,7 +55,11 @@ type component struct {
 	Status      string `json:"status"`
 	Summary     string `json:"summary"`
 	Description string `json:"description"`
+	Footnotes   string `json:"footnotes"`
 	Config      field  `json:"config"`
+	Examples    []struct {
+		Title, Summary, Config string
+	} `json:"examples"`
 }
 
 // specs holds the specifications of one environment.

@@ -5,6 +5,9 @@ package kafka
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
@@ -92,8 +95,18 @@ func Spec() *service.ConfigSpec {
 				Description("A name for static membership, unique per replica: a restart then costs no rebalance."),
 			service.NewStringMapField(fieldProperties).Default(map[string]any{}).Advanced().
 				Description("Properties of a Kafka consumer by their usual names. Those that decide correctness are refused."),
-		)
+		).
+		Footnotes("## Refuses\n\n" +
+			"- no topic, a topic twice, an empty group;\n" +
+			"- more than 64 lanes, batches beyond 50,000 records, `max_size` below `size`, more than 200,000 records in all lanes together: they are in memory;\n" +
+			"- `commit.parallelism` other than 1;\n" +
+			"- `start = \"latest\"` ahead of a ledger;\n" +
+			"- properties that decide whether records are lost, or that are arguments here: " + quoteAll(slices.Sorted(maps.Keys(RefusedProperties()))) + ";\n" +
+			"- properties other than " + quoteAll(PropertyNames()) + ".\n")
 }
+
+// quoteAll lists names for documentation.
+func quoteAll(names []string) string { return "`" + strings.Join(names, "`, `") + "`" }
 
 func batchField() *service.ConfigField {
 	return service.NewObjectField(fieldBatch,
