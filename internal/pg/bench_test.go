@@ -19,6 +19,7 @@ func BenchmarkWrite(b *testing.B) {
 }
 
 func benchmarkWrite(b *testing.B, lanes, size int) {
+	b.Helper()
 	db, _ := migrated(b)
 	epochs := make([]int64, lanes)
 	for p := range epochs {

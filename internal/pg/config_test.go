@@ -12,23 +12,23 @@ import (
 )
 
 func TestTheURLsThatAreAccepted(t *testing.T) {
-	real, err := url.Parse(testservices.Postgres(t))
+	given, err := url.Parse(testservices.Postgres(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := real.Host + real.Path
-	password, _ := real.User.Password()
+	at := given.Host + given.Path
+	password, _ := given.User.Password()
 	for _, c := range []struct {
 		name string
 		cfg  pg.Config
 	}{
-		{"postgres", pg.Config{URL: real.String()}},
-		{"postgresql", pg.Config{URL: strings.Replace(real.String(), "postgres://", "postgresql://", 1)}},
-		{"JDBC with user and password apart", pg.Config{URL: "jdbc:postgresql://" + at + "?sslmode=disable", User: real.User.Username(), Password: password}},
-		{"JDBC with its own parameters", pg.Config{URL: "jdbc:postgresql://" + at + "?user=" + real.User.Username() +
+		{"postgres", pg.Config{URL: given.String()}},
+		{"postgresql", pg.Config{URL: strings.Replace(given.String(), "postgres://", "postgresql://", 1)}},
+		{"JDBC with user and password apart", pg.Config{URL: "jdbc:postgresql://" + at + "?sslmode=disable", User: given.User.Username(), Password: password}},
+		{"JDBC with its own parameters", pg.Config{URL: "jdbc:postgresql://" + at + "?user=" + given.User.Username() +
 			"&password=" + url.QueryEscape(password) + "&ssl=false&reWriteBatchedInserts=true&ApplicationName=x&currentSchema=events&sslmode=disable"}},
-		{"the URL's own user wins over one apart", pg.Config{URL: real.String(), User: "nobody"}},
-		{"behind a pooler in transaction mode", pg.Config{URL: real.String(), TransactionPooling: true}},
+		{"the URL's own user wins over one apart", pg.Config{URL: given.String(), User: "nobody"}},
+		{"behind a pooler in transaction mode", pg.Config{URL: given.String(), TransactionPooling: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			db, err := pg.Open(t.Context(), c.cfg)

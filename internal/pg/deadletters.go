@@ -34,9 +34,6 @@ type DeadLetter struct {
 	Seen        time.Time // the message's timestamp
 }
 
-// maxIndexedText bounds what a message of unknown origin may put into the index, and into its keys of at most 2,704 bytes.
-const maxIndexedText = 1024
-
 // The first part stands for its letter. It is a new copy where its coordinates lie behind those that are stored, so that
 // reading the topic again counts nothing twice; copies of one letter lie in one partition, except where partitions were
 // added, and then their time decides. What was decided about a letter (state, actor) stays.
@@ -139,8 +136,8 @@ func letterParams(types *pgtype.Map, l *DeadLetter) *params {
 	return p
 }
 
-func (p *params) text(s string) { p.add(pgtype.TextOID, clip(s, maxIndexedText), len(s)) }
+func (p *params) text(s string) { p.add(pgtype.TextOID, clip(s), len(s)) }
 
 func (p *params) optional(s string) {
-	p.add(pgtype.TextOID, pgtype.Text{String: clip(s, maxIndexedText), Valid: s != ""}, len(s))
+	p.add(pgtype.TextOID, pgtype.Text{String: clip(s), Valid: s != ""}, len(s))
 }

@@ -78,15 +78,12 @@ func Code(err error) (sqlstate, constraint string, ok bool) {
 	return "", "", false
 }
 
-// maxDescription bounds Describe, as every detail of a dead letter is bounded.
-const maxDescription = 1024
-
 // Describe says in one line of at most 1,024 bytes what the server refused: SQLSTATE, message, constraint and column. It
 // leaves out the error's DETAIL, which quotes the row.
 func Describe(err error) string {
 	pe, found := errors.AsType[*pgconn.PgError](err)
 	if !found {
-		return clip(err.Error(), maxDescription)
+		return clip(err.Error())
 	}
 	text := "SQLSTATE " + pe.Code + ": " + pe.Message
 	if pe.ConstraintName != "" {
@@ -95,7 +92,7 @@ func Describe(err error) string {
 	if pe.ColumnName != "" {
 		text += " (column " + pe.ColumnName + ")"
 	}
-	return clip(text, maxDescription)
+	return clip(text)
 }
 
 // plain drops the driver's own error type around a failed connection attempt: it carries the whole configuration,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -80,8 +81,10 @@ func TestSettle(t *testing.T) {
 			m[0].carrier.Event, m[0].carrier.Fault, m[0].failed = nil, &event.Fault{Reason: "no-time"}, errors.New("x")
 			return m
 		}, "0-1 0-2", "100:no-time", "", 0},
-		{"a dropped message is a dead letter, wherever it was", func(_ *intake.Batch, m []message) []message { return m[1:2] },
-			"0-1", "100:processor-failed 102:processor-failed", "dropped by a processor", 0},
+		{
+			"a dropped message is a dead letter, wherever it was", func(_ *intake.Batch, m []message) []message { return m[1:2] },
+			"0-1", "100:processor-failed 102:processor-failed", "dropped by a processor", 0,
+		},
 		{"what a processor changed is decoded again", func(_ *intake.Batch, m []message) []message {
 			m[2].bytes = []byte(eventJSON("other"))
 			return m
@@ -188,7 +191,7 @@ func TestSettleAccountsForEveryRecord(t *testing.T) {
 		var left []message
 		arrived := map[*intake.Batch]bool{}
 		for i, m := range messages {
-			switch rapid.SampledFrom([]string{"keep", "drop", "fail", "fault", "twice", "break", "same id"}).Draw(t, fmt.Sprint(i)) {
+			switch rapid.SampledFrom([]string{"keep", "drop", "fail", "fault", "twice", "break", "same id"}).Draw(t, strconv.Itoa(i)) {
 			case "drop":
 				continue
 			case "fail":
