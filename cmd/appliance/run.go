@@ -10,6 +10,7 @@ import (
 	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -57,6 +58,7 @@ func run(ctx context.Context, e *environment, args []string, f runFlags, lookup 
 		return err
 	}
 	name(cfg)
+	leanHeap(e)
 	log, err := logger(e, cfg)
 	if err != nil {
 		return refused(err)
@@ -79,6 +81,17 @@ func run(ctx context.Context, e *environment, args []string, f runFlags, lookup 
 		return fmt.Errorf("start: %w", err)
 	}
 	return a.Run(ctx)
+}
+
+// leanPercent is how far the heap may grow beyond what is live before it is collected: batches are large and short-lived,
+// so Go's default of 100 holds a third more memory for a tenth more speed (300,000 events, 4 lanes).
+const leanPercent = 65
+
+// leanHeap leaves the choice to whoever set GOGC.
+func leanHeap(e *environment) {
+	if _, set := e.getenv("GOGC"); !set {
+		debug.SetGCPercent(leanPercent)
+	}
 }
 
 // name fills in what identifies this process where the configuration leaves it open.

@@ -54,12 +54,15 @@ type App struct {
 	address string
 	runners []*runner
 	groups  map[string]groupOf // by pipeline name
+
+	upMu sync.Mutex
+	up   map[string]bool // by dependency
 }
 
 // New opens nothing that connects: it checks what only the process can know, such as certificates and the port.
 func New(ctx context.Context, o Options) (*App, error) {
 	a := &App{
-		cfg: o.Config, opts: o, log: o.Log, clock: clock{Now: o.Now, After: o.After, Random: o.Random}, groups: map[string]groupOf{},
+		cfg: o.Config, opts: o, log: o.Log, clock: clock{Now: o.Now, After: o.After, Random: o.Random}, groups: map[string]groupOf{}, up: map[string]bool{},
 		meter: meter.New(meter.Identity{Service: o.Config.Telemetry.Service, Version: o.Config.Telemetry.Version, Instance: o.Config.Telemetry.Instance}),
 	}
 	res, err := openResources(ctx, o.Config, o.Log)

@@ -52,12 +52,23 @@ func dependency(kind, name string, of int) string {
 	return kind + "." + name
 }
 
+// probed sets a kind's gauge: 1 when every one of the kind is up.
 func (a *App) probed(name string, up bool) {
-	if strings.HasPrefix(name, "kafka") {
-		a.meter.SetBroker(up)
+	a.upMu.Lock()
+	defer a.upMu.Unlock()
+	a.up[name] = up
+	kind, _, _ := strings.Cut(name, ".")
+	all := true
+	for other, up := range a.up {
+		if of, _, _ := strings.Cut(other, "."); of == kind {
+			all = all && up
+		}
+	}
+	if kind == "kafka" {
+		a.meter.SetBroker(all)
 		return
 	}
-	a.meter.SetDatabase(up)
+	a.meter.SetDatabase(all)
 }
 
 // readings: lag and divergence of every group, and the depth of every dead-letter topic.

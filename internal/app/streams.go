@@ -106,7 +106,9 @@ func (a *App) deps(_ context.Context, g groupOf, current *run.Run, ran func(), l
 	if g.db == nil {
 		return d
 	}
-	d.Kafka.Settled = receipts.take
+	if g.ledger { // elsewhere a processor may drop what it likes: it costs a view and not an event
+		d.Kafka.Settled = receipts.take
+	}
 	d.Ledger = ledger.Deps{
 		Run: current, Group: g.group, Meter: a.meter, Now: a.clock.Now, Receipt: receipts.give,
 		Database: func(_ context.Context, name string) (ledger.Store, error) {

@@ -48,7 +48,7 @@ type Options struct {
 	CommitMaxBatch int           // records that are durable before offsets are committed; 0 means 1,000
 	CommitInterval time.Duration // and the longest they wait for that; 0 means 5 s
 	RevokeWait     time.Duration // how long a partition's batch may finish when the partition goes; 0 means 10 s
-	QueueRecords   int           // records held in memory before polling stops; 0 means two batches a lane
+	QueueRecords   int           // records held in memory before polling stops; 0 means one full batch a lane
 
 	SessionTimeout time.Duration // 0: the client's default of 45 s
 	FetchMaxBytes  int32         // 0 means 8 MiB
@@ -110,9 +110,9 @@ func (o Options) withDefaults() Options {
 	o.CommitInterval = orDefault(o.CommitInterval, 5*time.Second)
 	o.RevokeWait = orDefault(o.RevokeWait, 10*time.Second)
 	o.SessionTimeout = orDefault(o.SessionTimeout, 10*time.Second)
-	o.FetchMaxBytes = orDefault(o.FetchMaxBytes, 8<<20)
+	o.FetchMaxBytes = orDefault(o.FetchMaxBytes, 4<<20)
 	o.FetchMaxWait = orDefault(o.FetchMaxWait, 500*time.Millisecond)
-	o.QueueRecords = orDefault(o.QueueRecords, 2*o.Rule.Lanes*max(o.Rule.Size, o.Rule.MaxSize))
+	o.QueueRecords = orDefault(o.QueueRecords, o.Rule.Lanes*max(o.Rule.Size, o.Rule.MaxSize))
 	return o
 }
 
@@ -132,7 +132,7 @@ func (s *Subscription) groupOptions() []kgo.Opt {
 		kgo.SessionTimeout(s.opts.SessionTimeout), kgo.HeartbeatInterval(s.opts.SessionTimeout / 4),
 		kgo.FetchMaxWait(s.opts.FetchMaxWait), kgo.FetchMaxBytes(s.opts.FetchMaxBytes),
 		kgo.FetchMaxPartitionBytes(max(1<<20, s.opts.FetchMaxBytes/4)),
-		kgo.MaxConcurrentFetches(2),
+		kgo.MaxConcurrentFetches(1),
 	}
 	if s.opts.InstanceID != "" {
 		opts = append(opts, kgo.InstanceID(s.opts.InstanceID))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -131,7 +132,7 @@ func (a *Admin) StableEnds(ctx context.Context, topics ...string) (map[intake.TP
 
 // Committed returns the group's offsets by partition; it lacks those that were never committed.
 func (a *Admin) Committed(ctx context.Context, group string) (map[intake.TP]int64, error) {
-	found, err := a.adm.FetchOffsets(ctx, group)
+	found, err := a.fetchOffsets(ctx, group)
 	if err != nil {
 		if errors.Is(err, kerr.GroupIDNotFound) {
 			return map[intake.TP]int64{}, nil
@@ -145,6 +146,23 @@ func (a *Admin) Committed(ctx context.Context, group string) (map[intake.TP]int6
 		}
 	})
 	return committed, nil
+}
+
+// fetchOffsets tries again while a new cluster makes the topic of offsets, which the first question about a group begins.
+func (a *Admin) fetchOffsets(ctx context.Context, group string) (kadm.OffsetResponses, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for {
+		found, err := a.adm.FetchOffsets(ctx, group)
+		if !errors.Is(err, kerr.CoordinatorNotAvailable) && !errors.Is(err, kerr.CoordinatorLoadInProgress) {
+			return found, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // Sorted returns the partitions in the order in which they are printed.
