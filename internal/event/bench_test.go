@@ -27,8 +27,12 @@ func binaryRecord(contentType, payload string) event.Record {
 	r := event.Record{Value: []byte(payload)}
 	for _, h := range [][2]string{
 		{"content-type", contentType},
-		{"ce_specversion", "1.0"}, {"ce_id", "4f6c1a9e-8d0f-4f6d-9a43-1f0b7b1d7a10"}, {"ce_source", "/shops/berlin/7"},
-		{"ce_type", "com.example.order.created"}, {"ce_subject", "ord-4711"}, {"ce_time", "2026-11-30T09:10:11.123456Z"},
+		{"ce_specversion", "1.0"},
+		{"ce_id", "4f6c1a9e-8d0f-4f6d-9a43-1f0b7b1d7a10"},
+		{"ce_source", "/shops/berlin/7"},
+		{"ce_type", "com.example.order.created"},
+		{"ce_subject", "ord-4711"},
+		{"ce_time", "2026-11-30T09:10:11.123456Z"},
 		{"ce_partitionkey", "c-99812"},
 		{"traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
 	} {
@@ -38,6 +42,7 @@ func binaryRecord(contentType, payload string) event.Record {
 }
 
 func benchmarkDecode(b *testing.B, r event.Record) {
+	b.Helper()
 	b.SetBytes(int64(len(r.Value)))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -51,6 +56,7 @@ func BenchmarkDecodeStructured(b *testing.B) { benchmarkDecode(b, structured(ord
 func BenchmarkDecodeBinaryJSON(b *testing.B) {
 	benchmarkDecode(b, binaryRecord("application/json", order))
 }
+
 func BenchmarkDecodeBinaryText(b *testing.B) { benchmarkDecode(b, binaryRecord("text/plain", order)) }
 
 func BenchmarkDecodeFault(b *testing.B) {

@@ -189,7 +189,8 @@ func TestKnownDifferencesToSDK(t *testing.T) {
 	const refused = "refused"
 	for name, c := range map[string]struct{ text, ours, theirs string }{
 		"an empty member name ends the event for it, data is lost": {
-			`{` + core + `,"":0,"data":{"amount":1}}`, refused, `Data:""`},
+			`{` + core + `,"":0,"data":{"amount":1}}`, refused, `Data:""`,
+		},
 		"it cuts a fraction off":         {`{` + core + `,"seq":1.5}`, refused, `"seq":1}`},
 		"it takes 1e2 for an integer":    {`{` + core + `,"seq":1e2}`, refused, `"seq":100}`},
 		"it takes the last of two ids":   {`{` + core + `,"id":"2"}`, refused, `ID:"2"`},
@@ -201,19 +202,26 @@ func TestKnownDifferencesToSDK(t *testing.T) {
 		"it takes an empty subject":      {`{` + core + `,"subject":""}`, refused, `Subject:""`},
 		"it takes an event without time": {`{"specversion":"1.0","id":"a","source":"/s","type":"t"}`, refused, `ID:"a"`},
 		"it drops a dataschema that is no URI": {
-			`{` + core + `,"dataschema":"%zz"}`, `Schema:"%zz"`, `Schema:""`},
+			`{` + core + `,"dataschema":"%zz"}`, `Schema:"%zz"`, `Schema:""`,
+		},
 		"it refuses lower-case t and z": {
-			`{"specversion":"1.0","id":"a","source":"/s","type":"t","time":"2026-11-15t01:02:03z"}`, `ID:"a"`, "not in RFC3339 format"},
+			`{"specversion":"1.0","id":"a","source":"/s","type":"t","time":"2026-11-15t01:02:03z"}`, `ID:"a"`, "not in RFC3339 format",
+		},
 		"it panics on null data_base64 beside data": {
-			`{` + core + `,"data_base64":null,"data":1}`, `Data:"1"`, "panic: "},
+			`{` + core + `,"data_base64":null,"data":1}`, `Data:"1"`, "panic: ",
+		},
 		"it refuses escaped slashes in base64": {
-			`{` + core + `,"data_base64":"\/\/\/\/"}`, `Data:"\xff\xff\xff"`, "illegal base64"},
+			`{` + core + `,"data_base64":"\/\/\/\/"}`, `Data:"\xff\xff\xff"`, "illegal base64",
+		},
 		"it refuses an object as data of a text": {
-			`{` + core + `,"datacontenttype":"text/plain","data":{}}`, `ID:"A"`, "expected a string"},
+			`{` + core + `,"datacontenttype":"text/plain","data":{}}`, `ID:"A"`, "expected a string",
+		},
 		"it panics on a number as data_base64": {
-			`{"data_base64":1,"datacontenttype":"x/y",` + core + `}`, refused, "panic: "},
+			`{"data_base64":1,"datacontenttype":"x/y",` + core + `}`, refused, "panic: ",
+		},
 		"it panics on an empty encoding of version 0.3": {
-			`{"datacontentencoding":"","specversion":"0.3","id":"a"}`, refused, "panic: "},
+			`{"datacontentencoding":"","specversion":"0.3","id":"a"}`, refused, "panic: ",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ours, refusal := byUs([]byte(c.text))

@@ -3,6 +3,7 @@ package event_test
 import (
 	"context"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"appliance/internal/event"
@@ -64,14 +65,14 @@ func TestWhatIsDecodedOfGeneratedRecordsIsStored(t *testing.T) {
 func generated(source *rand.Rand) event.Record {
 	pick := func(from ...string) string { return from[source.IntN(len(from))] }
 	word := func() string {
-		text := ""
+		var text strings.Builder
 		for range 1 + source.IntN(3) {
-			text += pick("a", "7", "/", "é", "😀", `"`, `\`, "<", " ", "%41", "\u2028", "12345678", `\u0000`)
+			text.WriteString(pick("a", "7", "/", "é", "😀", `"`, `\`, "<", " ", "%41", "\u2028", "12345678", `\u0000`))
 		}
 		if source.IntN(40) == 0 {
-			text += pick("\x00", "\xff", "\u0085", "\x7f", "\ufffe", "\n", "\xed\xa0\x80")
+			text.WriteString(pick("\x00", "\xff", "\u0085", "\x7f", "\ufffe", "\n", "\xed\xa0\x80"))
 		}
-		return text
+		return text.String()
 	}
 	r := record(pick("-", "", `{"a":[1,-0.5e+300,"\u00e9\\"]}`, `"x"`, "plain", "a\x00b", "\xff\xfe", "é\n\t\"\\", "1e131072", `"\ud83d"`, word()),
 		"ce_specversion", "1.0", "ce_id", word(), "ce_source", word(), "ce_type", word(), "ce_time", "2026-11-30T09:10:11.5Z")

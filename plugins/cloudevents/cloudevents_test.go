@@ -28,7 +28,11 @@ func structured(value string) event.Record {
 func binary(payload string) event.Record {
 	r := event.Record{Value: []byte(payload)}
 	for _, h := range [][2]string{
-		{"content-type", "text/plain"}, {"ce_specversion", "1.0"}, {"ce_id", "b-1"}, {"ce_source", "/s"}, {"ce_type", "t"},
+		{"content-type", "text/plain"},
+		{"ce_specversion", "1.0"},
+		{"ce_id", "b-1"},
+		{"ce_source", "/s"},
+		{"ce_type", "t"},
 		{"ce_time", "2026-11-30T09:10:11Z"},
 	} {
 		r.Headers = append(r.Headers, event.Header{Key: h[0], Value: []byte(h[1])})
@@ -237,6 +241,7 @@ func TestTheExampleOfTheSpecBuilds(t *testing.T) {
 }
 
 func benchmarkProcess(b *testing.B, yaml string) {
+	b.Helper()
 	p := newProcessor(b, yaml)
 	records := make([]event.Record, 500)
 	for i := range records {

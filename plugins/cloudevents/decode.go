@@ -38,7 +38,7 @@ var _ service.BatchProcessor = (*processor)(nil)
 func (p *processor) ProcessBatch(_ context.Context, batch service.MessageBatch) ([]service.MessageBatch, error) {
 	out := make(service.MessageBatch, len(batch))
 	for i, m := range batch {
-		out[i] = p.process(m)
+		out[i] = p.process(m.Context(), m) //nolint:contextcheck // the carrier travels in the message's own context
 	}
 	return []service.MessageBatch{out}, nil
 }
@@ -46,15 +46,16 @@ func (p *processor) ProcessBatch(_ context.Context, batch service.MessageBatch) 
 // Close does nothing: there is nothing to release.
 func (p *processor) Close(context.Context) error { return nil }
 
-func (p *processor) process(m *service.Message) *service.Message {
-	c, ok := carrier.From(m.Context())
+// process takes the message's own context, in which the carrier travels.
+func (p *processor) process(ctx context.Context, m *service.Message) *service.Message {
+	c, ok := carrier.From(ctx)
 	if !ok || c.Batch == nil {
 		p.processLoose(m)
 		return m
 	}
 	// The record is decoded, not the message: its headers and its null value are not in the message's bytes.
 	c.Event, c.Fault = p.decode(func() (*event.Event, *event.Fault) { return p.record(c.Record()) })
-	m = m.WithContext(carrier.With(m.Context(), c))
+	m = m.WithContext(carrier.With(ctx, c))
 	if c.Event != nil {
 		m.SetBytes(c.Event.Raw)
 	}
