@@ -24,6 +24,8 @@ const connectTimeout = 30 * time.Second
 
 // Store is the database behind the ledger.
 type Store interface {
+	// Ping returns nil when the database answers.
+	Ping(ctx context.Context) error
 	// Write stores rows and positions in one transaction and returns how many rows are new. After an error nothing is
 	// stored, or, where the connection broke, all of it may be.
 	Write(ctx context.Context, group string, rows []pg.Row, positions []pg.Position) (int, error)

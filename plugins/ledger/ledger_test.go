@@ -143,6 +143,22 @@ func TestLettersAreDurableBeforeAnyTransactionIsOpen(t *testing.T) {
 	b.expect(2, 104, "0/103:processor-failed", "0/101:unpersistable")
 }
 
+func TestNoLetterIsPublishedWhileTheDatabaseIsAway(t *testing.T) {
+	b := newBench(t, "")
+	messages := decoded(batchOf(4, 0))
+	messages[3].failed = errors.New("mapping broke")
+	b.db.Close()
+	if err := b.write(messages); err == nil {
+		t.Fatal("a batch was written into a database that is away")
+	}
+	if len(b.published) != 0 {
+		t.Errorf("%d letters were published: each restart would leave another copy", len(b.published))
+	}
+	if b.run.Cause() == nil {
+		t.Error("the run goes on")
+	}
+}
+
 func TestABrokerThatRefusesALetterKeepsTheWholeBatch(t *testing.T) {
 	for name, spoil := range map[string]func(m *message){
 		"a letter of the decoder's":  func(m *message) { m.carrier.Event, m.carrier.Fault = nil, &event.Fault{Reason: "no-time"} },

@@ -16,8 +16,14 @@ import (
 // refusal that only showed once others were gone, and a third would find what changes while we look.
 const rounds = 3
 
-// settle makes everything of s durable: letters, then rows and positions.
+// settle makes everything of s durable: letters, then rows and positions. Letters wait until the database answers: the
+// batch would come back from an outage with every restart, and leave a copy of each letter every time.
 func (o *output) settle(ctx context.Context, s settlement) error {
+	if len(s.letters) > 0 {
+		if err := o.attempt(ctx, func() error { return o.store.Ping(ctx) }); err != nil {
+			return err
+		}
+	}
 	if err := o.publish(ctx, s.letters); err != nil {
 		return err
 	}
