@@ -19,6 +19,10 @@ const unacknowledged = 16
 // smallestLetter is where the search for a size that the topic takes ends: no sensible topic refuses 16 KiB.
 const smallestLetter = 16 << 10
 
+// batchOverhead is what the client counts beside the record: the batch's header and the request's fields, with the topic's
+// name of up to 249 bytes.
+const batchOverhead = 512
+
 // DeadLetters publishes dead letters to one topic, idempotent and acknowledged by all replicas; neither is configurable,
 // since a dead letter that is less durable than the record it replaces is a loss. Safe for concurrent use.
 type DeadLetters struct {
@@ -31,11 +35,12 @@ type DeadLetters struct {
 // NewDeadLetters returns a publisher to topic. A letter larger than maxBytes is published in parts, as is one that the
 // topic refuses for its size; 0 means 900 KiB. It doesn't connect yet.
 func NewDeadLetters(c Cluster, topic string, maxBytes int) (*DeadLetters, error) {
+	maxBytes = orDefault(maxBytes, 900<<10)
 	client, err := c.client(
 		kgo.DefaultProduceTopic(topic),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.ProducerLinger(0),
-		kgo.ProducerBatchMaxBytes(16<<20), // the topic's own limit decides, and its refusal is answered
+		kgo.ProducerBatchMaxBytes(int32(maxBytes+batchOverhead)), // the topic's limit is one of batches too
 		kgo.ProducerBatchCompression(kgo.SnappyCompression()),
 		kgo.RecordDeliveryTimeout(20*time.Second),
 		kgo.AllowIdempotentProduceCancellation(),
@@ -43,7 +48,7 @@ func NewDeadLetters(c Cluster, topic string, maxBytes int) (*DeadLetters, error)
 	if err != nil {
 		return nil, fmt.Errorf("open dead letters: %w", err)
 	}
-	return &DeadLetters{client: client, topic: topic, maxBytes: orDefault(maxBytes, 900<<10), timeout: 30 * time.Second}, nil
+	return &DeadLetters{client: client, topic: topic, maxBytes: maxBytes, timeout: 30 * time.Second}, nil
 }
 
 // Topic returns where the letters go.
@@ -101,7 +106,7 @@ func (d *DeadLetters) publishAll(ctx context.Context, letters []deadletter.Lette
 		switch {
 		case r.Err == nil:
 		case errors.Is(r.Err, kerr.MessageTooLarge) && i < len(letters):
-			if err := d.publishSmaller(ctx, letters[i], maxBytes/2); err != nil {
+			if err := d.publishSmaller(ctx, letters[i], maxBytes); err != nil {
 				return err
 			}
 		default:
@@ -111,7 +116,7 @@ func (d *DeadLetters) publishAll(ctx context.Context, letters []deadletter.Lette
 	return nil
 }
 
-// publishSmaller publishes one letter in parts of at most maxBytes, and in smaller ones until the topic takes them.
+// publishSmaller publishes one letter in records of at most maxBytes, and in smaller ones until the topic takes them.
 func (d *DeadLetters) publishSmaller(ctx context.Context, l deadletter.Letter, maxBytes int) error {
 	for ; maxBytes >= smallestLetter; maxBytes /= 2 {
 		messages, err := l.Encode(maxBytes)
@@ -129,13 +134,12 @@ func (d *DeadLetters) publishSmaller(ctx context.Context, l deadletter.Letter, m
 	return fmt.Errorf("publish dead letter of %s: the topic %s takes no record of %d bytes: %w", l.Ref(), d.topic, smallestLetter, kerr.MessageTooLarge)
 }
 
+// produceInTurn produces one record after another: several in one batch could be too large together.
 func (d *DeadLetters) produceInTurn(ctx context.Context, records []*kgo.Record) error {
-	for len(records) > 0 {
-		n := min(unacknowledged, len(records))
-		if err := d.client.ProduceSync(ctx, records[:n]...).FirstErr(); err != nil {
+	for _, r := range records {
+		if err := d.client.ProduceSync(ctx, r).FirstErr(); err != nil {
 			return err
 		}
-		records = records[n:]
 	}
 	return nil
 }
