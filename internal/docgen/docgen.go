@@ -125,7 +125,7 @@ func Component(p pipeline.Page) string {
 
 // section returns the part of a specification's footnotes under a heading of the second level.
 func section(footnotes, heading, absent string) string {
-	for _, part := range strings.Split("\n"+footnotes, "\n## ") {
+	for part := range strings.SplitSeq("\n"+footnotes, "\n## ") {
 		if text, ok := strings.CutPrefix(part, heading+"\n"); ok && strings.TrimSpace(text) != "" {
 			return strings.TrimSpace(text) + "\n"
 		}

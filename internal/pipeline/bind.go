@@ -214,11 +214,11 @@ func (b *binder) grow(f *field, block *hclsyntax.Block, item *node, parts map[st
 
 // blockTitle names a block as its author would: its type and labels.
 func blockTitle(block *hclsyntax.Block) string {
-	title := block.Type
+	words := []string{block.Type}
 	for _, l := range block.Labels {
-		title += fmt.Sprintf(" %q", l)
+		words = append(words, fmt.Sprintf("%q", l))
 	}
-	return title
+	return strings.Join(words, " ")
 }
 
 // blockForm shows how a field is written as blocks.

@@ -28,8 +28,7 @@ func (b *binder) syntax(f *field, n *node, o operand) {
 
 func (b *binder) badMapping(n *node, o operand, err error) {
 	at, text := n.at, err.Error()
-	var where *bloblang.ParseError
-	if errors.As(err, &where) {
+	if where, ok := errors.AsType[*bloblang.ParseError](err); ok {
 		at = b.within(n, o, where.Line, where.Column)
 		if _, after, ok := strings.Cut(text, ": "); ok && strings.HasPrefix(text, "line ") {
 			text = after

@@ -113,8 +113,7 @@ func CodeOf(d *hcl.Diagnostic) Code {
 		return code
 	}
 	if call, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallDiagExtra](d); ok {
-		var unset *unsetError
-		if errors.As(call.FunctionCallError(), &unset) {
+		if _, unset := errors.AsType[*unsetError](call.FunctionCallError()); unset {
 			return CodeUnset
 		}
 	}

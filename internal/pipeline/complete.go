@@ -55,12 +55,12 @@ func (n *node) bare() cty.Value {
 			items = append(items, item.bare())
 		}
 		return cty.TupleVal(items)
-	default:
+	case leaf:
 		if n.secret {
 			return n.value.Mark(secretMark{})
 		}
-		return n.value
 	}
+	return n.value
 }
 
 // The readers of a completed node. The binder has ensured types, so a value of another type cannot be here; one that was

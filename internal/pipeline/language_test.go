@@ -153,18 +153,23 @@ pipeline "a" {
 }
 `)}}
 	for name, in := range map[string]pipeline.Inputs{
-		"as an input":          {Variables: map[string]string{"limit": "7"}},
-		"from the environment": {Lookup: from(map[string]string{"APPLIANCE_VAR_limit": "7"})},
+		"as an input":          {Variables: map[string]string{"limit": "7", "names": `["b", "c"]`}},
+		"from the environment": {Lookup: from(map[string]string{"APPLIANCE_VAR_limit": "7", "APPLIANCE_VAR_names": `["b", "c"]`})},
 	} {
 		in.Plugins = plugins()
 		s, _ := pipeline.Load(dir, "")
-		if cfg := good(t, s, in); !strings.Contains(cfg.Pipelines[0].YAML, `"count": 7`) {
+		if cfg := good(t, s, in); !strings.Contains(cfg.Pipelines[0].YAML, `"count": 7`) || !strings.Contains(cfg.Pipelines[0].YAML, `[\"b\",\"c\"]`) {
 			t.Errorf("%s: %s", name, cfg.Pipelines[0].YAML)
 		}
 	}
-	s, _ := pipeline.Load(dir, "")
-	if cfg, found := s.Compile(pipeline.Inputs{Plugins: plugins(), Variables: map[string]string{"limt": "7"}}); cfg != nil || !strings.Contains(found.Error(), "limit") {
-		t.Errorf("a variable that nobody declares is taken: %v", found)
+	for name, value := range map[string]string{"limt": "7", "names": "[planted", "limit": "planted"} {
+		s, _ := pipeline.Load(dir, "")
+		cfg, found := s.Compile(pipeline.Inputs{Plugins: plugins(), Variables: map[string]string{name: value}})
+		var out bytes.Buffer
+		_ = s.Print(&out, found)
+		if cfg != nil || strings.Contains(out.String(), "planted") || !strings.Contains(out.String(), name) {
+			t.Errorf("%s = %s: %s", name, value, out.String())
+		}
 	}
 }
 

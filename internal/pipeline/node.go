@@ -119,20 +119,6 @@ func (n *node) texts() []string {
 	return out
 }
 
-// walk visits the node and everything under it.
-func (n *node) walk(visit func(*node)) {
-	if n == nil {
-		return
-	}
-	visit(n)
-	for _, m := range n.members {
-		m.node.walk(visit)
-	}
-	for _, item := range n.items {
-		item.walk(visit)
-	}
-}
-
 // fromJSON makes a node of a default, which is JSON; nil where there is none.
 func fromJSON(raw json.RawMessage, at hcl.Range) *node {
 	if len(raw) == 0 {

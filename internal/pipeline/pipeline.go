@@ -100,7 +100,7 @@ func (p Plugin) register(env *service.Environment) error {
 		return env.RegisterBatchOutput(p.Name, p.Spec, func(*service.ParsedConfig, *service.Resources) (service.BatchOutput, service.BatchPolicy, int, error) {
 			return nil, service.BatchPolicy{}, 0, refusal
 		})
-	default:
-		return fmt.Errorf("a plugin cannot be a %s", p.Kind)
+	case Cache, RateLimit, Scanner:
 	}
+	return fmt.Errorf("a plugin cannot be a %s", p.Kind)
 }

@@ -134,21 +134,43 @@ func (s *scope) variable(r *report, block *hclsyntax.Block, given func(string) (
 	if !ok {
 		return
 	}
-	value, at := cty.NilVal, block.DefRange()
-	if text, set := given(name); set {
-		value = cty.StringVal(text)
-	} else if attr := block.Body.Attributes["default"]; attr != nil {
-		v, diags := attr.Expr.Value(&hcl.EvalContext{Functions: s.functions}) // no references: the order of blocks has no meaning
-		r.take(diags)
-		if diags.HasErrors() {
-			return
-		}
-		value, at = v, attr.Expr.Range()
-	} else {
-		r.fail(CodeMissingArgument, at, "Variable without a value", "variable %q has no default, and %s%s is not set.", name, variablePrefix, name)
-		return
+	value, at, ok := s.variableValue(r, block, wanted, given)
+	if ok {
+		s.convertVariable(r, name, value, wanted, at)
 	}
-	s.convertVariable(r, name, value, wanted, at)
+}
+
+// variableValue returns what is given from outside, else the default, and where that is written. What is given is the text
+// of a string, number or boolean, and for a list or an object an expression: APPLIANCE_VAR_names='["a", "b"]'.
+func (s *scope) variableValue(r *report, block *hclsyntax.Block, wanted cty.Type, given func(string) (string, bool)) (cty.Value, hcl.Range, bool) {
+	name, at := block.Labels[0], block.DefRange()
+	if text, set := given(name); set && (wanted.IsPrimitiveType() || wanted == cty.DynamicPseudoType) {
+		return cty.StringVal(text), at, true
+	} else if set {
+		v, ok := expression(text)
+		if !ok {
+			r.fail(CodeWrongType, at, "Wrong type", "variable %q is given a text that is no %s.", name, wanted.FriendlyName())
+		}
+		return v, at, ok
+	}
+	attr := block.Body.Attributes["default"]
+	if attr == nil {
+		r.fail(CodeMissingArgument, at, "Variable without a value", "variable %q has no default, and %s%s is not set.", name, variablePrefix, name)
+		return cty.NilVal, at, false
+	}
+	v, diags := attr.Expr.Value(&hcl.EvalContext{Functions: s.functions}) // no references: the order of blocks has no meaning
+	r.take(diags)
+	return v, attr.Expr.Range(), !diags.HasErrors()
+}
+
+// expression evaluates a text that nobody wrote in a file. What is wrong with it is not repeated: it may be a secret.
+func expression(text string) (cty.Value, bool) {
+	expr, diags := hclsyntax.ParseExpression([]byte(text), "given", hcl.InitialPos)
+	if diags.HasErrors() {
+		return cty.NilVal, false
+	}
+	v, diags := expr.Value(nil)
+	return v, !diags.HasErrors()
 }
 
 func (s *scope) convertVariable(r *report, name string, value cty.Value, wanted cty.Type, at hcl.Range) {

@@ -99,7 +99,7 @@ func unjoin(err error) []error {
 	if err == nil {
 		return nil
 	}
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only the outermost error is a list
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return []error{err}
 	}
@@ -112,8 +112,8 @@ func unjoin(err error) []error {
 
 // refusal points at the argument that a plugin refused, or at the component where it names none.
 func (c *compiler) refusal(part boundComponent, err error) {
-	var of ArgumentError
-	if !errors.As(err, &of) {
+	of, ok := errors.AsType[ArgumentError](err)
+	if !ok {
 		c.fail(CodeInvalidValue, part.at, "Invalid configuration", "%s %q: %v.", part.kind, part.name, err)
 		return
 	}
@@ -125,8 +125,7 @@ func (c *compiler) refusal(part boundComponent, err error) {
 	if strings.HasPrefix(of.Argument(), "properties.") {
 		code = CodeFixedProperty
 	}
-	var choice Chooser
-	if errors.As(err, &choice) {
+	if choice, ok := errors.AsType[Chooser](err); ok {
 		given := choice.Argument()
 		if _, after, ok := strings.Cut(given, "."); ok {
 			given = after

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,7 +21,7 @@ func main() {
 
 func write(args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("usage: write DOCS")
+		return errors.New("usage: write DOCS")
 	}
 	files, err := docgen.Files(pipelines.FS, plugins.Descriptions())
 	if err != nil {
