@@ -98,6 +98,9 @@ func TestStructuredKeepsTheBytes(t *testing.T) {
 	if !bytes.Equal(r.Value, raw) || string(r.Key) != "k" || header(r, "content-type") != "application/cloudevents+json" {
 		t.Errorf("%q %q %q", r.Key, r.Value, r.Headers)
 	}
+	if r, err := Structured([]byte(head + `,"p\u0061rtitionkey":"k"}`)); err != nil || string(r.Key) != "k" {
+		t.Errorf("an escaped name: key %q, %v", r.Key, err)
+	}
 	fault := &event.Fault{}
 	if _, err := Structured([]byte(`[]`)); !errors.As(err, &fault) || !strings.Contains(fault.Detail, "not the object") {
 		t.Errorf("what is no event: %v", err)
