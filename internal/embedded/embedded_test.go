@@ -360,7 +360,7 @@ func TestATakenPortIsReplacedAndRemembered(t *testing.T) {
 	dir := filepath.Join(open(t), "data")
 	first := start(t, dir)
 	first.Close(t.Context())
-	taken := listen(t, first.KafkaBootstrap)
+	taken := occupy(t, first.KafkaBootstrap)
 	defer taken.Close()
 	second := start(t, dir)
 	if second.KafkaBootstrap == first.KafkaBootstrap {

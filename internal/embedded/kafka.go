@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"appliance/internal/embedded/postmaster"
@@ -35,16 +36,16 @@ const (
 )
 
 func startKafka(ctx context.Context, f *folder, log *slog.Logger, out *lines) (*kafkaBroker, error) {
-	port, err := choosePort(ctx, "Kafka", f.remembered().KafkaPort, out)
-	if err != nil {
-		return nil, err
-	}
 	if err := makeClosed(f.path("kafka")); err != nil {
 		return nil, fmt.Errorf("start embedded kafka: %w", err)
 	}
+	listener, port, err := listen(ctx, f.remembered().KafkaPort, out)
+	if err != nil {
+		return nil, err
+	}
 	cluster, err := kfake.NewCluster(
 		kfake.NumBrokers(1),
-		kfake.Ports(port), // always on 127.0.0.1
+		kfake.ListenFn(func(string, string) (net.Listener, error) { return listener, nil }),
 		kfake.ClusterID("appliance"),
 		kfake.DataDir(f.path("kafka")),
 		kfake.SyncWrites(),
@@ -54,6 +55,7 @@ func startKafka(ctx context.Context, f *folder, log *slog.Logger, out *lines) (*
 		kfake.WithLogger(brokerLog{log}),
 	)
 	if err != nil {
+		listener.Close() // once more if the broker took it
 		return nil, fmt.Errorf("start embedded kafka: %w", err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // it outlives the start
@@ -99,20 +101,41 @@ func (k *kafkaBroker) close() {
 	k.cluster.Close()
 }
 
-// choosePort returns the remembered port if it is free, else another.
-func choosePort(ctx context.Context, service string, remembered int, out *lines) (int, error) {
-	if remembered != 0 && postmaster.PortFree(ctx, remembered) {
-		return remembered, nil
-	}
-	port, err := postmaster.FreePort(ctx, nil)
-	if err != nil {
-		return 0, fmt.Errorf("choose a port for %s: %w", service, err)
-	}
+// listen listens on the remembered port if it is free, else on another. The
+// broker is given the open socket: one that was closed after a look stays bound
+// for as long as a child that is being forked meanwhile holds its copy.
+func listen(ctx context.Context, remembered int, out *lines) (net.Listener, int, error) {
 	if remembered != 0 {
-		out.printf("%s: port %d is taken by another program, using %d from now on", service, remembered, port)
+		if l, err := listenOn(ctx, remembered); err == nil {
+			return l, remembered, nil
+		}
 	}
-	return port, nil
+	for {
+		port, err := postmaster.FreePort(ctx, nil)
+		if err != nil {
+			return nil, 0, fmt.Errorf("choose a port for Kafka: %w", err)
+		}
+		l, err := listenOn(ctx, port)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		if err != nil {
+			return nil, 0, fmt.Errorf("start embedded kafka: %w", err)
+		}
+		if remembered != 0 {
+			out.printf(moved, "Kafka", remembered, port)
+		}
+		return l, port, nil
+	}
 }
+
+// listenOn listens on 127.0.0.1 only.
+func listenOn(ctx context.Context, port int) (net.Listener, error) {
+	return new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+}
+
+// moved is said when a remembered port could not be had.
+const moved = "%s: port %d is taken by another program, using %d from now on"
 
 // brokerLog hands the broker's warnings and errors on; below that it speaks of
 // every request.

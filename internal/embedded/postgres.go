@@ -39,7 +39,7 @@ func startPostgres(ctx context.Context, f *folder, password string, o Options, o
 	if err := endOrphan(ctx, data); err != nil {
 		return nil, fmt.Errorf("start embedded postgresql: %w", err)
 	}
-	port, err := choosePort(ctx, "PostgreSQL", f.remembered().PostgresPort, out)
+	port, err := choosePort(ctx, f.remembered().PostgresPort, out)
 	if err != nil {
 		return nil, err
 	}
@@ -59,6 +59,21 @@ func startPostgres(ctx context.Context, f *folder, password string, o Options, o
 		return nil, errors.Join(err, p.close(context.WithoutCancel(ctx)))
 	}
 	return p, nil
+}
+
+// choosePort returns the remembered port if it is free, else another.
+func choosePort(ctx context.Context, remembered int, out *lines) (int, error) {
+	if remembered != 0 && postmaster.PortFree(ctx, remembered) {
+		return remembered, nil
+	}
+	port, err := postmaster.FreePort(ctx, nil)
+	if err != nil {
+		return 0, fmt.Errorf("choose a port for PostgreSQL: %w", err)
+	}
+	if remembered != 0 {
+		out.printf(moved, "PostgreSQL", remembered, port)
+	}
+	return port, nil
 }
 
 // settings are for one machine with one user. Nothing here weakens durability:

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func listen(t *testing.T, address string) net.Listener {
+func occupy(t *testing.T, address string) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
 	if err != nil {
