@@ -29,6 +29,7 @@ const (
 	batchLatency   = "consume_batch_latency_seconds"
 	persisted      = "consume_records_persisted_total"
 	duplicate      = "consume_records_duplicate_total"
+	retimed        = "consume_records_retimed_total"
 	poison         = "consume_records_poison_total"
 	groupLag       = "consume_group_lag"
 	running        = "consume_running"
@@ -69,6 +70,10 @@ func batchDefinitions() []Definition {
 		{
 			Name: duplicate, Kind: Counter,
 			Meaning: "Records whose event was there already. More than zero is normal after a redelivery. Without labels: the shortfall of a batch can't be attributed to a type.",
+		},
+		{
+			Name: retimed, Kind: Counter,
+			Meaning: "Events of a batch that share id and source with another of the same batch and have another time. The time is part of a row's identity, so each is a row of its own: more than zero means a producer that stamps a repeated event anew. Repeats that lie further apart are not seen here.",
 		},
 		{
 			Name: poison, Kind: Counter, Labels: []string{"reason"},

@@ -27,7 +27,7 @@ type Meter struct {
 	batchSize                                       prometheus.Histogram
 	batchLatency                                    *prometheus.HistogramVec
 	persisted, poison                               *prometheus.CounterVec
-	duplicate                                       prometheus.Counter
+	duplicate, retimed                              prometheus.Counter
 	lag                                             *lags
 	running, divergence, depth                      *prometheus.GaugeVec
 	startPositions, gaps, recreated, restarts       *prometheus.CounterVec
@@ -93,6 +93,9 @@ func (m *Meter) Persisted(eventType string, n int) {
 
 // Duplicate counts n records whose event was there already.
 func (m *Meter) Duplicate(n int) { m.duplicate.Add(float64(max(n, 0))) }
+
+// Retimed counts n events that share id and source with another of their batch, under another time.
+func (m *Meter) Retimed(n int) { m.retimed.Add(float64(max(n, 0))) }
 
 // Poison counts n dead letters of one reason.
 func (m *Meter) Poison(reason string, n int) {
@@ -167,6 +170,7 @@ func (m *Meter) register(to prometheus.Registerer) {
 	m.batchLatency = from.histogram(batchLatency)
 	m.persisted = from.counter(persisted)
 	m.duplicate = from.counter(duplicate).WithLabelValues()
+	m.retimed = from.counter(retimed).WithLabelValues()
 	m.poison = from.counter(poison)
 	m.lag = newLags(from.take(groupLag, Gauge))
 	to.MustRegister(m.lag)

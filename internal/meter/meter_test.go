@@ -78,6 +78,7 @@ func TestEveryFactIsCountedWhereItsNameSays(t *testing.T) {
 	m.Persisted("order.created", 499)
 	m.Persisted("order.created", 1)
 	m.Duplicate(3)
+	m.Retimed(2)
 	m.StartPosition("g", "t", "checkpoint")
 	m.OffsetGap("g", "t", 490)
 	m.TopicRecreated("g", "t")
@@ -91,6 +92,7 @@ func TestEveryFactIsCountedWhereItsNameSays(t *testing.T) {
 		"consume_batch_latency_seconds":   {"outcome=success": 1, "outcome=failure": 1},
 		"consume_records_persisted_total": {"type=order.created": 500},
 		"consume_records_duplicate_total": {"": 3},
+		"consume_records_retimed_total":   {"": 2},
 		"consume_start_positions_total":   {"from=checkpoint,group=g,topic=t": 1},
 		"consume_offset_gap_records_total": {
 			"group=g,topic=t": 490,

@@ -128,6 +128,7 @@ func (b *bench) BatchSize(n int)                              { b.counts["size"]
 func (b *bench) BatchLatency(outcome string, _ time.Duration) { b.counts[outcome]++ }
 func (b *bench) Persisted(eventType string, n int)            { b.counts["persisted "+eventType] += n }
 func (b *bench) Duplicate(n int)                              { b.counts["duplicate"] += n }
+func (b *bench) Retimed(n int)                                { b.counts["retimed"] += n }
 func (b *bench) Poison(reason string, n int)                  { b.counts["poison "+reason] += n }
 
 func (b *bench) claim(partition int32) pg.Claim {

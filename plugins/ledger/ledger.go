@@ -46,6 +46,7 @@ type Meter interface {
 	BatchLatency(outcome string, took time.Duration) // outcome is success or failure
 	Persisted(eventType string, records int)         // new or already there
 	Duplicate(records int)                           // those of them that were there already
+	Retimed(records int)                             // id and source of another of the batch, with another time
 	Poison(reason string, records int)               // dead letters
 }
 

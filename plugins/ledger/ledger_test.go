@@ -52,6 +52,21 @@ func TestPG21CopiesInsideABatchAreCountedAsDuplicates(t *testing.T) {
 	}
 }
 
+func TestPG14TheSameEventWithAnotherTimeIsARowAndCounted(t *testing.T) {
+	b := newBench(t, "")
+	batch := batchOf(4, 0)
+	for i, second := range []string{"01", "02", "02", "01"} {
+		batch.Spans[0].Records[i].Value = []byte(strings.Replace(eventJSON("same"), ":00Z", ":"+second+"Z", 1))
+	}
+	if err := b.write(decoded(batch)); err != nil {
+		t.Fatal(err)
+	}
+	b.expect(2, 104)
+	if b.counts["duplicate"] != 2 || b.counts["retimed"] != 1 {
+		t.Errorf("counted %v", b.counts)
+	}
+}
+
 func TestPG24AnErrorOfTheMomentBlamesNobody(t *testing.T) {
 	for _, state := range []string{"40001", "40P01", "55P03", "57014", "57P01", "57P03", "08006", "53100", "53300", "XX000", "25P02"} {
 		t.Run(state, func(t *testing.T) {

@@ -34,6 +34,7 @@ type settlement struct {
 	entries   []entry             // in the order of the messages, copies of one event included
 	rows      []pg.Row            // of the entries, each event once
 	letters   []deadletter.Letter // in offset order, one for each record at most
+	retimed   int                 // rows that share id and source with another, under another time
 	positions []pg.Position       // of all spans, also of those without a row
 }
 
@@ -53,7 +54,7 @@ func settle(messages []message, pipeline string, at time.Time) (settlement, erro
 	for _, b := range s.batches {
 		s.account(b)
 	}
-	s.rows = distinct(s.entries)
+	s.rows, s.retimed = distinct(s.entries)
 	sortLetters(s.letters)
 	return s.settlement, nil
 }
@@ -149,22 +150,38 @@ func same(a, b []byte) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || bytes.Equal(a, b))
 }
 
-// distinct returns each event's first row.
-func distinct(entries []entry) []pg.Row {
+// distinct returns each event's first row, and how many of them share id and source with an earlier one: the same event
+// as its producer sees it, but stored again since its time differs.
+func distinct(entries []entry) (rows []pg.Row, retimed int) {
+	type named struct{ source, id string }
 	type key struct {
-		micros     int64
-		source, id string
+		named
+		micros int64
 	}
-	rows, known := make([]pg.Row, 0, len(entries)), make(map[key]struct{}, len(entries))
+	rows, first := make([]pg.Row, 0, len(entries)), make(map[named]int64, len(entries))
+	var others map[key]struct{} // of names that came under several times; mostly there are none
 	for i := range entries {
 		row := &entries[i].row
-		k := key{row.OccurredAt.UnixMicro(), row.Source, row.ID}
-		if _, again := known[k]; !again {
-			known[k] = struct{}{}
-			rows = append(rows, *row)
+		k := key{named{row.Source, row.ID}, row.OccurredAt.UnixMicro()}
+		at, again := first[k.named]
+		if again && at == k.micros {
+			continue
 		}
+		if again {
+			if _, known := others[k]; known {
+				continue
+			}
+			if others == nil {
+				others = map[key]struct{}{}
+			}
+			others[k] = struct{}{}
+			retimed++
+		} else {
+			first[k.named] = k.micros
+		}
+		rows = append(rows, *row)
 	}
-	return rows
+	return rows, retimed
 }
 
 // sortLetters puts letters into the order in which they are published: that of their records.

@@ -27,6 +27,7 @@ func (o *output) settle(ctx context.Context, s settlement) error {
 	if err := o.publish(ctx, s.letters); err != nil {
 		return err
 	}
+	o.deps.Meter.Retimed(s.retimed)
 	written, err := o.write(ctx, s.rows, s.positions)
 	for range rounds {
 		if err == nil {
