@@ -33,9 +33,25 @@ func (c *compiler) meaning() {
 		if b.has(Output, ledgerOutput) {
 			c.ledger(b)
 		}
+		c.outermost(b)
 		c.drain(b)
 	}
 	c.compacted()
+}
+
+// outermost refuses a kafka input or a ledger inside another component. The subscription belongs to the supervisor, which
+// hands it to the pipeline's input; and a ledger accounts for whole batches, of which a router would pass it a part.
+func (c *compiler) outermost(b *boundPipeline) {
+	for _, part := range b.components {
+		switch {
+		case part.kind == Input && part.name == blockKafka && part.body != b.node.get("input").own(part.name):
+			c.fail(CodeNotOutermost, part.at, "A kafka input inside another",
+				"The group's subscription outlives the stream and is handed to the pipeline's input: make kafka the input itself, with several topics or several pipelines.")
+		case part.kind == Output && part.name == ledgerOutput && part.body != b.node.get("output").own(part.name):
+			c.fail(CodeNotOutermost, part.at, "A ledger inside another output",
+				"The ledger accounts for whole batches: records that are routed elsewhere would become dead letters. Make it the output itself, and a pipeline of its own for the rest.")
+		}
+	}
 }
 
 func (b *boundPipeline) has(kind Kind, name string) bool {
