@@ -134,6 +134,10 @@ func (c *compiler) ledger(b *boundPipeline) {
 			"With start = \"latest\" a new group skips every record that was published before it.")
 	}
 	for _, part := range b.components {
+		if why := divides(part.name); part.kind == Processor && why != "" {
+			c.fail(CodeBatchDivided, part.at, "A batch divided ahead of a ledger",
+				"Processor %q %s. A batch reaches the ledger as it was read, or good records become dead letters.", part.name, why)
+		}
 		if why := drops(part); part.kind == Processor && why != "" {
 			c.warn(CodeRecordsDropped, part.at, "Records dropped ahead of a ledger",
 				"Processor %q %s. The ledger accounts for every record: one that is missing becomes a dead letter.", part.name, why)
@@ -141,15 +145,22 @@ func (c *compiler) ledger(b *boundPipeline) {
 	}
 }
 
+// divides says how a processor of the engine's core breaks up a batch or makes messages of no record, "" where it doesn't.
+func divides(name string) string {
+	switch name {
+	case "split", "group_by", "group_by_value":
+		return "divides a batch"
+	case "archive", "unarchive", "insert_part":
+		return "makes other messages of it"
+	}
+	return ""
+}
+
 // drops says how a processor of the engine's core changes the number of messages, "" where it doesn't.
 func drops(part boundComponent) string {
 	switch part.name {
 	case "dedupe", "bounds_check", "select_parts":
 		return "drops messages"
-	case "archive", "group_by", "group_by_value":
-		return "merges or regroups messages"
-	case "unarchive", "split", "insert_part":
-		return "makes other messages"
 	case "mapping", "mutation", "bloblang":
 		if deletesRoot(part.body.text()) {
 			return "deletes messages"
