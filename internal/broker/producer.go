@@ -92,25 +92,36 @@ func (d *DeadLetters) publish(ctx context.Context, letters []deadletter.Letter) 
 	return d.publishAll(ctx, letters, d.maxBytes)
 }
 
-// publishAll produces letters of one message each.
+// publishAll produces letters of one message each. The broker's answers come in an order of their own, so that each is
+// looked up by its record: one that is taken for another's would leave a letter unpublished, which is a record lost.
 func (d *DeadLetters) publishAll(ctx context.Context, letters []deadletter.Letter, maxBytes int) error {
 	var records []*kgo.Record
-	for _, l := range letters {
+	of := make(map[*kgo.Record]int, len(letters))
+	for i, l := range letters {
 		messages, err := l.Encode(maxBytes)
 		if err != nil {
 			return fmt.Errorf("encode dead letter of %s: %w", l.Ref(), err)
 		}
-		records = append(records, toRecords(messages)...)
+		for _, r := range toRecords(messages) {
+			records, of[r] = append(records, r), i
+		}
 	}
-	for i, r := range d.client.ProduceSync(ctx, records...) {
+	tooLarge := make([]bool, len(letters))
+	for _, r := range d.client.ProduceSync(ctx, records...) {
 		switch {
 		case r.Err == nil:
-		case errors.Is(r.Err, kerr.MessageTooLarge) && i < len(letters):
-			if err := d.publishSmaller(ctx, letters[i], maxBytes); err != nil {
-				return err
-			}
+		case errors.Is(r.Err, kerr.MessageTooLarge):
+			tooLarge[of[r.Record]] = true
 		default:
-			return d.refused(letters[min(i, len(letters)-1)], r.Err)
+			return d.refused(letters[of[r.Record]], r.Err)
+		}
+	}
+	for i, l := range letters {
+		if !tooLarge[i] {
+			continue
+		}
+		if err := d.publishSmaller(ctx, l, maxBytes); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -154,3 +154,29 @@ func TestATopicThatDoesNotExistRefusesInTime(t *testing.T) {
 		t.Fatalf("it took %s to say so", took)
 	}
 }
+
+// The broker answers in its own order, not in that of the letters: the one that it refuses must be the one that is
+// published in parts, wherever it stands.
+func TestTheLetterThatIsRefusedIsTheOneThatIsPublishedInParts(t *testing.T) {
+	bootstrap := testservices.Kafka(t)
+	topic := testservices.Topic(t, bootstrap, 3, map[string]string{"max.message.bytes": "100000"})
+	d := publisher(t, bootstrap, topic, 0)
+	for place := range 12 {
+		sent := letters(12, 100)
+		sent[place].Record.Value = letters(1, 300_000)[0].Record.Value
+		for i := range sent {
+			sent[i].Record.Partition = int32(place) // a key of its own for each letter of each round
+		}
+		if err := d.Publish(t.Context(), sent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, _ := readBack(t, bootstrap, topic)
+	seen := map[string]bool{}
+	for _, l := range found {
+		seen[l.Ref()] = true
+	}
+	if len(seen) != 12*12 {
+		t.Fatalf("%d letters are on the topic, want %d: the others are lost", len(seen), 12*12)
+	}
+}
