@@ -184,11 +184,11 @@ func (s *stages) done() {
 // printAudit prints a table of the partitions, then what was found, then the verdict.
 func printAudit(to io.Writer, r *audit.Report) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "topic\tpartition\trange\tcheckpoint\tcommitted\tend\trows\tduplicates\tdead letters\tgaps\tpruned\tpending\tmissing\t") //nolint:errcheck // the flush says it
+	fmt.Fprintln(w, "topic\tpartition\trange\tcheckpoint\tcommitted\tend\trows\tduplicates\tdead letters\tgaps\tpruned\tpending\tmissing\t")
 	for _, p := range r.Partitions {
-		fmt.Fprintf(w, "%s\t%d\t%d…%d\t%s\t%s\t%d\t%s\n", p.Topic, p.Partition, p.From, p.To, orDash(p.Checkpoint), orDash(p.Committed), p.LogEnd, cells(p.Counts)) //nolint:errcheck // as above
+		fmt.Fprintf(w, "%s\t%d\t%d…%d\t%s\t%s\t%d\t%s\n", p.Topic, p.Partition, p.From, p.To, orDash(p.Checkpoint), orDash(p.Committed), p.LogEnd, cells(p.Counts))
 	}
-	fmt.Fprintf(w, "total\t\t\t\t\t\t%s\n", cells(r.Total)) //nolint:errcheck // as above
+	fmt.Fprintf(w, "total\t\t\t\t\t\t%s\n", cells(r.Total))
 	if err := w.Flush(); err != nil {
 		return err
 	}

@@ -51,6 +51,7 @@ func setup(t testing.TB) *bundle {
 
 // offline reaches nothing.
 func offline(t testing.TB) *bundle {
+	t.Helper()
 	return &bundle{t: t, vars: map[string]string{
 		"KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1",
 		"DATABASE_URL":            "postgres://nobody@127.0.0.1:1/nothing?sslmode=disable",

@@ -88,7 +88,7 @@ func (o *produceOptions) run(ctx context.Context, e *environment, file string) e
 	if err != nil {
 		return refused(err)
 	}
-	defer in.Close() //nolint:errcheck // it was only read
+	defer in.Close()
 	s, err := loadServices(e, o.config)
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func (p *producing) lines(ctx context.Context, in io.Reader) error {
 			if !p.opts.keepGoing {
 				return refused(at)
 			}
-			fmt.Fprintln(p.out, at) //nolint:errcheck // words for people
+			fmt.Fprintln(p.out, at)
 		}
 	}
 	if err := lines.Err(); err != nil {
@@ -266,7 +266,7 @@ func openLines(e *environment, file string) (io.ReadCloser, int64, error) {
 		}
 	}
 	if err != nil {
-		in.Close() //nolint:errcheck // it was only read
+		in.Close()
 		return nil, 0, err
 	}
 	return in, total, nil

@@ -16,8 +16,8 @@ import (
 	"appliance/migrations"
 )
 
-// version is set by the linker: -X main.version=v1.2.3.
-var version string //nolint:gochecknoglobals // a package variable is the only thing that the linker can set
+// version is set by the linker, which can set nothing but a package variable: -X main.version=v1.2.3.
+var version string
 
 // buildVersion names this build: what the linker was given, else what the go command recorded, else "devel".
 func buildVersion() string {

@@ -139,9 +139,9 @@ func (b *bundle) audit(o audit.Options) *audit.Report {
 	return r
 }
 
-func (b *bundle) lines(n int, poison float64) [][]byte {
+func (b *bundle) lines(n int) [][]byte {
 	b.t.Helper()
-	g, err := generate.New(generate.Options{Seed: 1, Now: b.now, Total: n, Poison: poison})
+	g, err := generate.New(generate.Options{Seed: 1, Now: b.now, Total: n})
 	b.ok(err)
 	var lines [][]byte
 	for i := range n {
@@ -164,7 +164,7 @@ func (b *bundle) awaitEnd(end int64) {
 
 func TestAllAccountedForIsProven(t *testing.T) {
 	b := setup(t)
-	lines := b.lines(6, 0)
+	lines := b.lines(6)
 	lines[3] = []byte(strings.Replace(string(lines[3]), `"data":{`, `"data":{"text":"`+strings.Repeat("x", 40<<10)+`",`, 1))
 	lines[4] = lines[1] // the same event again
 	records := b.produce(lines...)
@@ -185,7 +185,7 @@ func TestAllAccountedForIsProven(t *testing.T) {
 
 func TestWhatIsNowhereIsListed(t *testing.T) {
 	b := setup(t)
-	lines := b.lines(8, 0)
+	lines := b.lines(8)
 	lines[3] = []byte("no event")
 	records := b.produce(lines...)
 	altered := records[5]
@@ -211,7 +211,7 @@ func TestWhatIsNowhereIsListed(t *testing.T) {
 
 func TestPendingIsNoFailureWhereItIsAllowed(t *testing.T) {
 	b := setup(t)
-	records := b.produce(b.lines(3, 0)...)
+	records := b.produce(b.lines(3)...)
 	b.store(1, records[0])
 	if r := b.audit(audit.Options{}); r.Proven || r.Total.Pending != 2 {
 		t.Errorf("%+v", r.Total)
@@ -223,7 +223,7 @@ func TestPendingIsNoFailureWhereItIsAllowed(t *testing.T) {
 
 func TestARangeIsAllThatIsLookedAt(t *testing.T) {
 	b := setup(t)
-	records := b.produce(b.lines(10, 0)...)
+	records := b.produce(b.lines(10)...)
 	b.store(10, records[4:7]...)
 	from, to := int64(4), int64(7)
 	r := b.audit(audit.Options{From: &from, To: &to})
@@ -238,7 +238,7 @@ func TestARangeIsAllThatIsLookedAt(t *testing.T) {
 // A transaction's marker has an offset and no record; what retention took can be neither confirmed nor refuted.
 func TestMarkersAreGapsAndRetentionPrunes(t *testing.T) {
 	b := setup(t)
-	lines := b.lines(5, 0)
+	lines := b.lines(5)
 	records := b.produce(lines[:4]...)
 	client, err := kgo.NewClient(kgo.SeedBrokers(b.cluster.Brokers...), kgo.TransactionalID(b.topic))
 	b.ok(err)

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"hash"
-	"math/bits"
 	"slices"
 
 	"appliance/internal/event"
@@ -46,14 +45,6 @@ func newBitmap(n int64) bitmap { return make(bitmap, (n+63)/64) }
 
 func (b bitmap) set(i int64)      { b[i/64] |= 1 << (i % 64) }
 func (b bitmap) has(i int64) bool { return b[i/64]>>(i%64)&1 == 1 }
-
-func (b bitmap) count() int64 {
-	n := 0
-	for _, w := range b {
-		n += bits.OnesCount64(w)
-	}
-	return int64(n)
-}
 
 // book keeps what is known of the offsets [from, until) of one partition: five bits each, and a hash for each dead letter.
 type book struct {

@@ -152,6 +152,8 @@ func (a *Admin) Committed(ctx context.Context, group string) (map[intake.TP]int6
 func (a *Admin) fetchOffsets(ctx context.Context, group string) (kadm.OffsetResponses, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
 	for {
 		found, err := a.adm.FetchOffsets(ctx, group)
 		if !errors.Is(err, kerr.CoordinatorNotAvailable) && !errors.Is(err, kerr.CoordinatorLoadInProgress) {
@@ -160,7 +162,7 @@ func (a *Admin) fetchOffsets(ctx context.Context, group string) (kadm.OffsetResp
 		select {
 		case <-ctx.Done():
 			return nil, err
-		case <-time.After(100 * time.Millisecond):
+		case <-again.C:
 		}
 	}
 }

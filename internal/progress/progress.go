@@ -85,7 +85,7 @@ func (b *Bar) Done() {
 func (b *Bar) write(line string) {
 	width := len([]rune(line))
 	padding := strings.Repeat(" ", max(0, b.visible-width))
-	fmt.Fprint(b.out, "\r"+line+padding+"\r"+line) //nolint:errcheck // see above
+	fmt.Fprint(b.out, "\r"+line+padding+"\r"+line)
 	b.visible = width
 }
 
