@@ -100,8 +100,8 @@ func findBinaries(ctx context.Context, data string, o Options, out *lines) (post
 		return postmaster.Binaries{}, fmt.Errorf("start embedded postgresql: %w", err)
 	}
 	b, err := postmaster.Find(ctx, o.Path, major)
-	if err == nil {
-		return b, nil
+	if !errors.Is(err, postmaster.ErrNoBinaries) {
+		return b, err
 	}
 	b, fetchErr := postmaster.Fetch(ctx, postmaster.CacheDir(os.Geteuid(), o.UserCache), major, out)
 	if fetchErr != nil {

@@ -3,6 +3,7 @@ package testservices
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -86,10 +87,13 @@ func (p *PostgresServer) Stop(immediate bool) {
 func NewCluster(ctx context.Context, major int, settings []string, out io.Writer) (postmaster.Cluster, error) {
 	none := postmaster.Cluster{}
 	binaries, err := postmaster.Find(ctx, os.Getenv("PATH"), major)
-	if err != nil {
+	if errors.Is(err, postmaster.ErrNoBinaries) {
 		if binaries, err = fetched(ctx, major, out); err != nil {
 			return none, fmt.Errorf("%w: install PostgreSQL %d or newer (Debian: apt-get install postgresql)", err, postmaster.OldestMajor)
 		}
+	}
+	if err != nil {
+		return none, err
 	}
 	account, err := postmaster.Unprivileged(os.Geteuid())
 	if err != nil {

@@ -67,6 +67,9 @@ func Find(ctx context.Context, path string, major int) (Binaries, error) {
 			best = b
 		}
 	}
+	if err := ctx.Err(); err != nil { // nobody was asked; that is no answer
+		return Binaries{}, fmt.Errorf("find postgresql: %w", err)
+	}
 	if best.Dir == "" {
 		return Binaries{}, ErrNoBinaries
 	}

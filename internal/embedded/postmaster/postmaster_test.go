@@ -64,6 +64,14 @@ func TestTheVersionAskedForIsFoundAndNoOther(t *testing.T) {
 	}
 }
 
+func TestASearchThatIsGivenUpFindsNeitherNorNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Find(ctx, "", 0); !errors.Is(err, context.Canceled) || errors.Is(err, ErrNoBinaries) {
+		t.Errorf("error: %v", err)
+	}
+}
+
 func TestFetchedBinariesAreNotFetchedAgain(t *testing.T) {
 	cache := t.TempDir()
 	home := filepath.Join(cache, "postgresql-"+string(versions()[0]))
