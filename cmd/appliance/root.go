@@ -28,7 +28,7 @@ func newRootCmd(e *environment) *cobra.Command {
 	})
 	root.AddCommand(
 		newRunCmd(e), newLintCmd(e), newExplainCmd(e), newMigrateCmd(e), newTopicsCmd(e), newGenerateCmd(e),
-		newProduceCmd(e), newAuditCmd(e), newBenchCmd(e), newTokenCmd(e), newVersionCmd(e),
+		newProduceCmd(e), newAuditCmd(e), newDLQCmd(e), newBenchCmd(e), newTokenCmd(e), newVersionCmd(e),
 	)
 	return root
 }

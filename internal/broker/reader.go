@@ -15,6 +15,12 @@ import (
 // and moves nothing. It returns once every partition has reached its end; offsets without a record (compacted, or a
 // transaction's marker) are passed over. ctx bounds it; take's error ends it.
 func Read(ctx context.Context, c Cluster, topicIDs map[string][16]byte, ranges map[intake.TP]offset.Log, take func(event.Record) error) error {
+	_, err := readRanges(ctx, c, topicIDs, ranges, take)
+	return err
+}
+
+// readRanges is Read that also returns the partitions whose end it did not reach.
+func readRanges(ctx context.Context, c Cluster, topicIDs map[string][16]byte, ranges map[intake.TP]offset.Log, take func(event.Record) error) (map[intake.TP]int64, error) {
 	from, left := map[string]map[int32]kgo.Offset{}, map[intake.TP]int64{}
 	for tp, r := range ranges {
 		if r.Start >= r.End {
@@ -27,20 +33,20 @@ func Read(ctx context.Context, c Cluster, topicIDs map[string][16]byte, ranges m
 		left[tp] = r.End
 	}
 	if len(left) == 0 {
-		return nil
+		return nil, nil
 	}
 	client, err := c.client(kgo.ConsumePartitions(from), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()))
 	if err != nil {
-		return fmt.Errorf("open reader: %w", err)
+		return left, fmt.Errorf("open reader: %w", err)
 	}
 	defer client.Close()
 	for len(left) > 0 {
 		if err := readSome(ctx, client, topicIDs, left, take); err != nil {
-			return err
+			return left, err
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // readSome polls once. Control records are asked for, since one may be all that stands before the end of a range.

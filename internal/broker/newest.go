@@ -1,0 +1,56 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"appliance/internal/deadletter"
+	"appliance/internal/event"
+	"appliance/internal/intake"
+	"appliance/internal/offset"
+)
+
+// Newest reads the newest records of a topic: of each partition those from max(earliest, end-limit) up to the end, which
+// is taken before the read begins, so that nobody who writes meanwhile makes it longer. It joins no group and moves
+// nothing. After timeout it returns what it has: a partition whose end was not reached is then not Whole. The end is that
+// of committed records, so that an open transaction holds nothing up.
+func Newest(ctx context.Context, a *Admin, c Cluster, topic string, limit int, timeout time.Duration) ([]deadletter.Tail, error) {
+	logs, err := a.Logs(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := a.StableEnds(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	tails, ranges := map[intake.TP]*deadletter.Tail{}, map[intake.TP]offset.Log{}
+	for tp, log := range logs {
+		end, ok := ends[tp]
+		if !ok {
+			return nil, fmt.Errorf("list committed end of %s/%d: no answer", tp.Topic, tp.Partition)
+		}
+		from := max(log.Start, end-int64(limit))
+		tails[tp] = &deadletter.Tail{Partition: tp.Partition, Start: log.Start, From: from, End: end, Whole: true}
+		ranges[tp] = offset.Log{Start: from, End: end}
+	}
+	reading, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	left, err := readRanges(reading, c, nil, ranges, func(r event.Record) error {
+		t := tails[intake.TP{Topic: r.Topic, Partition: r.Partition}]
+		t.Records = append(t.Records, r)
+		return nil
+	})
+	if err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
+		return nil, err
+	}
+	for tp := range left {
+		tails[tp].Whole = false
+	}
+	out := make([]deadletter.Tail, 0, len(tails))
+	for _, tp := range Sorted(tails) {
+		out = append(out, *tails[tp])
+	}
+	return out, nil
+}
