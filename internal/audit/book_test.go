@@ -13,6 +13,7 @@ import (
 	"appliance/internal/deadletter"
 	"appliance/internal/event"
 	"appliance/internal/offset"
+	"appliance/internal/pg"
 )
 
 func TestClassify(t *testing.T) {
@@ -236,6 +237,56 @@ func TestLettersInParts(t *testing.T) {
 			proven := b.letters.has(3) && slices.Equal(b.sums[3], []Sum{SumOf(&letter.Record)})
 			if b.copies != c.copies || proven != (c.copies > 0) || b.hints[3] != c.hint {
 				t.Errorf("%d copies, proven %t, hint %q; want %d, %q", b.copies, proven, b.hints[3], c.copies, c.hint)
+			}
+		})
+	}
+}
+
+func TestWhatTheRowOfAnEventSaysAboutARecord(t *testing.T) {
+	id, other := [16]byte{1}, [16]byte{2}
+	for _, c := range []struct {
+		name   string
+		stored *pg.Stored
+		want   Verdict
+	}{
+		{"no row", nil, Missing},
+		{"a row of its own, written since the rows were read", &pg.Stored{TopicID: id, Partition: 2, Offset: 7}, Row},
+		{"a row of another offset", &pg.Stored{TopicID: id, Partition: 2, Offset: 6}, Duplicate},
+		{"a row of another partition", &pg.Stored{TopicID: id, Partition: 3, Offset: 7}, Duplicate},
+		{"a row of a topic that was deleted since", &pg.Stored{TopicID: other, Partition: 2, Offset: 7}, Duplicate},
+		{"a row that names no record", &pg.Stored{Partition: -1, Offset: -1}, Duplicate},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBook(0, 10, 0, 10)
+			b.read(&event.Record{Offset: 7})
+			question{book: b, topicID: id, part: 2, offset: 7}.settle(c.stored)
+			if got := classify(b.facts(7)); got != c.want || (b.hints[7] != "") != (c.stored == nil) {
+				t.Errorf("got %s, hint %q", got, b.hints[7])
+			}
+		})
+	}
+}
+
+func TestBookOf(t *testing.T) {
+	at := func(n int64) *int64 { return &n }
+	for _, c := range []struct {
+		name                  string
+		o                     Options
+		checkpoint, committed *int64
+		from, until, frontier int64
+	}{
+		{"the whole log, and nothing is processed yet", Options{}, nil, nil, 100, 200, 0},
+		{"processed up to the checkpoint, where the commit lags", Options{}, at(150), at(120), 100, 200, 150},
+		{"what an outside reset went past will never be processed", Options{}, at(120), at(150), 100, 200, 150},
+		{"a range", Options{From: at(110), To: at(120)}, nil, nil, 110, 120, 0},
+		{"a range that retention has taken", Options{From: at(0)}, nil, nil, 0, 200, 0},
+		{"a range beyond the end", Options{To: at(900)}, nil, nil, 100, 200, 0},
+		{"a range that is none", Options{From: at(150), To: at(120)}, nil, nil, 150, 150, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := (&auditor{opts: c.o}).bookOf(&part{log: offset.Log{Start: 100, End: 200}, checkpoint: c.checkpoint, committed: c.committed})
+			if b.from != c.from || b.until != c.until || b.frontier != c.frontier || b.kept != 100 {
+				t.Errorf("[%d, %d), frontier %d, kept %d", b.from, b.until, b.frontier, b.kept)
 			}
 		})
 	}

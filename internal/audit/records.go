@@ -94,14 +94,20 @@ func (a *auditor) answer(ctx context.Context, open []question) error {
 		return err
 	}
 	for i, q := range open {
-		switch s := stored[i]; {
-		case s == nil:
-			q.book.hint(q.offset, fmt.Sprintf("event %q of source %q has no row", q.identity.ID, q.identity.Source))
-		case s.TopicID == q.topicID && s.Partition == q.part && s.Offset == q.offset:
-			q.book.row(q.offset)
-		default:
-			q.book.duplicate(q.offset)
-		}
+		q.settle(stored[i])
 	}
 	return nil
+}
+
+// settle enters what the row of its event says about a record, nil where there is none. A row of the record's own
+// coordinates was written since the rows were read.
+func (q question) settle(s *pg.Stored) {
+	switch {
+	case s == nil:
+		q.book.hint(q.offset, fmt.Sprintf("event %q of source %q has no row", q.identity.ID, q.identity.Source))
+	case s.TopicID == q.topicID && s.Partition == q.part && s.Offset == q.offset:
+		q.book.row(q.offset)
+	default:
+		q.book.duplicate(q.offset)
+	}
 }

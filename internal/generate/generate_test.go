@@ -54,6 +54,30 @@ func TestGoodLinesAreEventsOfTheLastHours(t *testing.T) {
 	}
 }
 
+func TestTheEventsReachBackFromNow(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		total int
+		back  time.Duration
+	}{
+		{"at the pace of a stream", 1001, 137 * time.Second},
+		{"and no further than a day", 10_000_000, 24 * time.Hour},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := generator(t, Options{Seed: 1, Now: at, Total: c.total})
+			for n, back := range map[int]time.Duration{0: c.back, c.total - 1: 0} {
+				e, fault := event.DecodeJSON(g.Line(n).Raw)
+				if fault != nil {
+					t.Fatal(fault)
+				}
+				if late := at.Add(-back).Sub(e.OccurredAt); late < -10*time.Millisecond || late > 6*time.Second {
+					t.Errorf("line %d is of %v, want %v or a few seconds before", n, e.OccurredAt, at.Add(-back))
+				}
+			}
+		})
+	}
+}
+
 func TestTheSameOptionsGiveTheSameBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Options{
