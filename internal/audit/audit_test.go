@@ -213,7 +213,7 @@ func TestPendingIsNoFailureWhereItIsAllowed(t *testing.T) {
 	b := setup(t)
 	records := b.produce(b.lines(3)...)
 	b.store(1, records[0])
-	before := [16]byte{1} // of a topic of this name that was deleted
+	before := [16]byte{0: 0xff} // of a topic of this name that was deleted; it is stored behind this one
 	claim, err := b.db.Claim(b.ctx, group, b.topic, before, 0, "test")
 	b.ok(err)
 	_, err = b.db.Write(b.ctx, group, nil, []pg.Position{{Topic: b.topic, TopicID: before, Epoch: claim.Epoch, Next: 3}})
