@@ -40,14 +40,21 @@ func (s *Subscription) Commit(ctx context.Context) error { return s.commit(ctx, 
 // commit is the receipt, and the only place where offsets are committed: what Ack reported durable, in terms that have not
 // ended. only restricts it to some partitions; nil means all.
 func (s *Subscription) commit(ctx context.Context, only map[string][]int32) error {
-	offsets, topicIDs := s.uncommitted(only)
-	if len(offsets) == 0 {
+	durable := s.uncommitted(only)
+	if len(durable) == 0 {
 		return nil
 	}
+	offsets := map[string]map[int32]kgo.EpochOffset{}
+	for tp, d := range durable {
+		if offsets[tp.Topic] == nil {
+			offsets[tp.Topic] = map[int32]kgo.EpochOffset{}
+		}
+		offsets[tp.Topic][tp.Partition] = kgo.EpochOffset{Epoch: -1, Offset: d.next}
+	}
 	var failed error
-	s.client.CommitOffsetsSync(kgo.PreCommitFnContext(ctx, stamp(topicIDs)), offsets,
+	s.client.CommitOffsetsSync(kgo.PreCommitFnContext(ctx, s.stamp(durable)), offsets,
 		func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
-			failed = errors.Join(err, s.receipt(offsets, resp))
+			failed = errors.Join(err, s.receipt(durable, resp))
 		})
 	if failed != nil {
 		return fmt.Errorf("commit offsets: %w", failed)
@@ -55,46 +62,63 @@ func (s *Subscription) commit(ctx context.Context, only map[string][]int32) erro
 	return nil
 }
 
-func (s *Subscription) uncommitted(only map[string][]int32) (map[string]map[int32]kgo.EpochOffset, map[string]string) {
+// due is an offset that may be committed as long as its term lasts.
+type due struct {
+	next    int64
+	term    uint64
+	topicID string
+}
+
+func (s *Subscription) uncommitted(only map[string][]int32) map[intake.TP]due {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	offsets, topicIDs := map[string]map[int32]kgo.EpochOffset{}, map[string]string{}
+	durable := map[intake.TP]due{}
 	for tp, p := range s.parts {
 		if !p.owned || p.durable < 0 || p.durable == p.committed || only != nil && !slices.Contains(only[tp.Topic], tp.Partition) {
 			continue
 		}
-		if offsets[tp.Topic] == nil {
-			offsets[tp.Topic] = map[int32]kgo.EpochOffset{}
-			topicIDs[tp.Topic] = TopicID(p.topicID)
-		}
-		offsets[tp.Topic][tp.Partition] = kgo.EpochOffset{Epoch: -1, Offset: p.durable}
+		durable[tp] = due{p.durable, p.term, TopicID(p.topicID)}
 	}
 	if only == nil {
 		s.acked = 0
 	}
-	return offsets, topicIDs
+	return durable
 }
 
-// stamp writes the topic's id beside each offset, by which a later start tells a commit of this topic from one of an
-// earlier topic of the same name.
-func stamp(topicIDs map[string]string) func(*kmsg.OffsetCommitRequest) error {
+// inTerm returns the partition if it has been owned without a break since the offset was taken. The caller holds the lock.
+func (s *Subscription) inTerm(tp intake.TP, d due) *partition {
+	if p := s.parts[tp]; p != nil && p.owned && p.term == d.term {
+		return p
+	}
+	return nil
+}
+
+// stamp is called with the request once the client has written the member's generation into it. It takes out what is not
+// owned any more: a commit can wait for a rebalance to end, and would then rewind the partition's next owner. From here on
+// the broker refuses the request itself should the generation pass. Beside each offset goes the topic's id, by which a
+// later start tells a commit of this topic from one of an earlier topic of the same name.
+func (s *Subscription) stamp(durable map[intake.TP]due) func(*kmsg.OffsetCommitRequest) error {
 	return func(req *kmsg.OffsetCommitRequest) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		for i := range req.Topics {
 			t := &req.Topics[i]
-			id := topicIDs[t.Topic]
-			if id == "" {
-				id = TopicID(t.TopicID)
-			}
+			t.Partitions = slices.DeleteFunc(t.Partitions, func(p kmsg.OffsetCommitRequestTopicPartition) bool {
+				tp := intake.TP{Topic: t.Topic, Partition: p.Partition}
+				return s.inTerm(tp, durable[tp]) == nil
+			})
 			for j := range t.Partitions {
+				id := durable[intake.TP{Topic: t.Topic, Partition: t.Partitions[j].Partition}].topicID
 				t.Partitions[j].Metadata = &id
 			}
 		}
+		req.Topics = slices.DeleteFunc(req.Topics, func(t kmsg.OffsetCommitRequestTopic) bool { return len(t.Partitions) == 0 })
 		return nil
 	}
 }
 
 // receipt notes which partitions the broker confirmed. Each has an error of its own.
-func (s *Subscription) receipt(offsets map[string]map[int32]kgo.EpochOffset, resp *kmsg.OffsetCommitResponse) error {
+func (s *Subscription) receipt(durable map[intake.TP]due, resp *kmsg.OffsetCommitResponse) error {
 	if resp == nil {
 		return nil
 	}
@@ -111,8 +135,11 @@ func (s *Subscription) receipt(offsets map[string]map[int32]kgo.EpochOffset, res
 				failed = errors.Join(failed, fmt.Errorf("%s/%d: %w", topic, r.Partition, err))
 				continue
 			}
-			if p := s.parts[intake.TP{Topic: topic, Partition: r.Partition}]; p != nil && p.owned {
-				p.committed = offsets[topic][r.Partition].Offset
+			tp := intake.TP{Topic: topic, Partition: r.Partition}
+			if d, asked := durable[tp]; asked {
+				if p := s.inTerm(tp, d); p != nil {
+					p.committed = d.next
+				}
 			}
 		}
 	}

@@ -15,7 +15,7 @@ type partition struct {
 	topicID [16]byte
 
 	owned  bool
-	term   uint64     // counts assignments: an ack that belongs to an earlier one commits nothing
+	term   uint64     // of this ownership: an ack that belongs to an earlier one commits nothing
 	seekAt bool       // no commit was found: the checkpoint, once claimed, says where to start
 	start  int64      // where reading began
 	log    offset.Log // as it was then
@@ -25,6 +25,7 @@ type partition struct {
 	epoch      int64
 	checkpoint int64              // next offset the checkpoint store had at the claim; -1 none or unknown
 	cancel     context.CancelFunc // of the claim under way
+	claim      uint64             // the last that was sent for; 0 none in this ownership
 
 	queue  []event.Record
 	oldest time.Time // when the first of queue came in
@@ -70,7 +71,7 @@ func (p *partition) leave() {
 	if p.cancel != nil {
 		p.cancel()
 	}
-	p.owned, p.claimed, p.leaving, p.cancel = false, false, false, nil
+	p.owned, p.claimed, p.leaving, p.seekAt, p.cancel, p.claim = false, false, false, false, nil, 0
 	p.queue, p.bytes, p.paused = nil, 0, false
 	p.durable, p.committed = -1, -1
 }

@@ -34,7 +34,7 @@ func (s *Subscription) poll(ctx context.Context) {
 func (s *Subscription) awaitRoom(ctx context.Context) bool {
 	for {
 		s.mu.Lock()
-		full, changed := s.held >= s.opts.QueueRecords && len(s.seeks) == 0, s.changed
+		full, changed := s.held() >= s.opts.QueueRecords && len(s.seeks) == 0, s.changed
 		s.mu.Unlock()
 		if ctx.Err() != nil || !full {
 			return ctx.Err() == nil
@@ -44,6 +44,18 @@ func (s *Subscription) awaitRoom(ctx context.Context) bool {
 		case <-changed:
 		}
 	}
+}
+
+// held counts the records that wait to be handed out. Those of a partition that waits for its claim don't count: it is
+// fetched no further, and the others go on. The caller holds the lock.
+func (s *Subscription) held() int {
+	n := 0
+	for _, p := range s.parts {
+		if p.claimed {
+			n += len(p.queue)
+		}
+	}
+	return n
 }
 
 // interruptible returns a context for one poll that a claim with a new start position ends early.
@@ -83,11 +95,9 @@ func (s *Subscription) checkRecreated(ctx context.Context, topic string, cause e
 		return
 	}
 	s.mu.Lock()
-	known, seen := s.ids[topic]
-	s.mu.Unlock()
-	if now := [16]byte(found[topic].ID); seen && now != known {
-		s.opts.Observer.Recreated(topic)
-		s.fail(ErrRecreated)
+	defer s.mu.Unlock()
+	if known, seen := s.ids[topic]; seen && [16]byte(found[topic].ID) != known {
+		s.recreated(topic)
 	}
 }
 
@@ -97,17 +107,17 @@ func (s *Subscription) enqueue(ctx context.Context, fetches kgo.Fetches) {
 	now := s.opts.Now()
 	fetches.EachPartition(func(fetched kgo.FetchTopicPartition) {
 		if p := s.parts[intake.TP{Topic: fetched.Topic, Partition: fetched.Partition}]; p != nil && p.owned {
-			s.held += p.enqueue(fetched.Records, now, func(records int64) { s.checkGap(ctx, p.tp, records) })
+			p.enqueue(fetched.Records, now, func(from int64) { s.checkGap(ctx, p.tp, from) })
 			s.pace(p)
 		}
 	})
 	s.wake()
 }
 
-// enqueue appends the records and returns how many. A jump in the offsets is no fault in itself: a compacted log and a
+// enqueue appends the records. A jump in the offsets is no fault in itself: a compacted log and a
 // transaction's markers have them too. Nothing is dropped for a low offset: after an unclean election a log goes back, and
 // what comes then are other records.
-func (p *partition) enqueue(records []*kgo.Record, now time.Time, jump func(from int64)) int {
+func (p *partition) enqueue(records []*kgo.Record, now time.Time, jump func(from int64)) {
 	before := len(p.queue)
 	for _, r := range records {
 		if r.Offset > p.expect {
@@ -122,9 +132,7 @@ func (p *partition) enqueue(records []*kgo.Record, now time.Time, jump func(from
 		}
 		p.queue = append(p.queue, received(r, p.topicID))
 	}
-	added := p.queue[before:]
-	p.bytes += size(added)
-	return len(added)
+	p.bytes += size(p.queue[before:])
 }
 
 func received(r *kgo.Record, topicID [16]byte) event.Record {
@@ -141,17 +149,24 @@ func received(r *kgo.Record, topicID [16]byte) event.Record {
 	return out
 }
 
-// pace stops fetching a partition that holds more than its share, so that one that can't be handed out does not fill the
-// memory of all, and lets it go on at half of that. The caller holds the lock.
+// pace stops fetching a partition that holds more than its share or waits for its claim, so that what can't be handed out
+// does not fill the memory of all, and lets it go on at half of that. The caller holds the lock.
 func (s *Subscription) pace(p *partition) {
-	bound := max(s.opts.QueueRecords/2, 1)
-	tp := map[string][]int32{p.tp.Topic: {p.tp.Partition}}
+	bound, pause := max(s.opts.QueueRecords/2, 1), p.paused
 	switch {
-	case !p.paused && len(p.queue) >= bound:
-		p.paused = true
+	case !p.claimed || len(p.queue) >= bound:
+		pause = true
+	case len(p.queue) <= bound/2:
+		pause = false
+	}
+	if pause == p.paused {
+		return
+	}
+	p.paused = pause
+	tp := map[string][]int32{p.tp.Topic: {p.tp.Partition}}
+	if pause {
 		s.client.PauseFetchPartitions(tp)
-	case p.paused && len(p.queue) <= bound/2:
-		p.paused = false
+	} else {
 		s.client.ResumeFetchPartitions(tp)
 	}
 }
@@ -169,22 +184,4 @@ func (s *Subscription) checkGap(ctx context.Context, tp intake.TP, from int64) {
 			s.opts.Observer.Gap(tp, start.Offset-from)
 		}
 	})
-}
-
-// seek moves the partitions whose claim brought a checkpoint ahead of where reading began, and opens their gate.
-func (s *Subscription) seek() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, tp := range s.seeks {
-		p := s.parts[tp]
-		if p == nil || !p.owned || !p.seekAt {
-			continue
-		}
-		s.held -= len(p.queue)
-		p.queue, p.bytes, p.expect, p.seekAt, p.claimed = nil, 0, p.start, false, true
-		s.client.SetOffsets(map[string]map[int32]kgo.EpochOffset{tp.Topic: {tp.Partition: {Epoch: -1, Offset: p.start}}})
-		s.pace(p)
-	}
-	s.seeks = nil
-	s.wake()
 }

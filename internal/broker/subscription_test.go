@@ -28,10 +28,11 @@ type seen struct {
 	recreated int
 	epochs    map[intake.TP]int64
 	next      map[intake.TP]int64
+	unclaimed map[intake.TP]int
 }
 
 func newSeen() *seen {
-	return &seen{starts: map[intake.TP]offset.Start{}, gaps: map[intake.TP]int64{}, epochs: map[intake.TP]int64{}, next: map[intake.TP]int64{}}
+	return &seen{starts: map[intake.TP]offset.Start{}, gaps: map[intake.TP]int64{}, epochs: map[intake.TP]int64{}, next: map[intake.TP]int64{}, unclaimed: map[intake.TP]int{}}
 }
 
 func (s *seen) note(do func()) { s.mu.Lock(); defer s.mu.Unlock(); do() }
@@ -40,8 +41,11 @@ func (s *seen) Started(tp intake.TP, start offset.Start) { s.note(func() { s.sta
 func (s *seen) Gap(tp intake.TP, n int64)                { s.note(func() { s.gaps[tp] += n }) }
 func (s *seen) Recreated(string)                         { s.note(func() { s.recreated++ }) }
 func (s *seen) Claimed(intake.TP, int64, int64)          {}
-func (s *seen) Revoked(intake.TP)                        {}
-func (s *seen) CommitFailed(error)                       {}
+func (s *seen) Unclaimed(tp intake.TP, _ time.Duration, _ error) {
+	s.note(func() { s.unclaimed[tp]++ })
+}
+func (s *seen) Revoked(intake.TP)  {}
+func (s *seen) CommitFailed(error) {}
 
 func (s *seen) Claim(_ context.Context, tp intake.TP, _ [16]byte) (epoch, next int64, err error) {
 	s.mu.Lock()
