@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"appliance/internal/admin"
@@ -55,6 +56,8 @@ type App struct {
 	runners []*runner
 	groups  map[string]groupOf // by pipeline name
 
+	launched atomic.Bool // the runners' loops have begun
+
 	upMu sync.Mutex
 	up   map[string]bool // by dependency
 }
@@ -87,26 +90,37 @@ func New(ctx context.Context, o Options) (*App, error) {
 func (a *App) Run(ctx context.Context) error {
 	working, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
-	var background sync.WaitGroup
-	defer background.Wait()
-	defer stopWork()
 	starting, stopStarting := context.WithCancel(ctx)
 	defer stopStarting()
-	background.Go(func() { a.bringUp(starting, working, &background) })
+	var background sync.WaitGroup
+	up := make(chan struct{})
+	background.Go(func() {
+		defer close(up)
+		a.bringUp(starting, working, &background)
+	})
 	select {
 	case <-ctx.Done():
 	case <-a.doorEnded():
 	}
 	stopStarting()
-	return a.bringDown(context.WithoutCancel(ctx), stopWork, &background)
+	return a.bringDown(context.WithoutCancel(ctx), up, stopWork, &background)
 }
 
 // bringUp tries the schema once before the first probe, so that no probe asks for tables that are about to be made, and
 // goes on trying after it.
 func (a *App) bringUp(starting, working context.Context, background *sync.WaitGroup) {
 	err := a.res.prepareOnce(starting, a.clock.Now())
-	a.prober.Start(working)
+	probing := make(chan struct{})
+	background.Go(func() {
+		defer close(probing)
+		a.prober.Start(working)
+	})
 	if err != nil && a.res.prepare(starting, a.clock, a.log) != nil {
+		return
+	}
+	select {
+	case <-probing:
+	case <-starting.Done():
 		return
 	}
 	background.Go(func() { a.res.keepMonths(working, a.clock, a.log) })
@@ -115,6 +129,7 @@ func (a *App) bringUp(starting, working context.Context, background *sync.WaitGr
 		background.Go(func() { r.loop(working) })
 		r.order(supervisor.Start)
 	}
+	a.launched.Store(true)
 	a.announce(starting)
 }
 
@@ -148,8 +163,9 @@ func (a *App) addresses() Addresses {
 	return addr
 }
 
-// bringDown: not ready first, so that traffic goes elsewhere; then the pipelines, which commit; then what they used.
-func (a *App) bringDown(ctx context.Context, stopWork func(), background *sync.WaitGroup) error {
+// bringDown: not ready first, so that traffic goes elsewhere; then the pipelines, which commit; then what they used. All of
+// it ends with the timeout, and the error names what had not ended by itself.
+func (a *App) bringDown(ctx context.Context, up <-chan struct{}, stopWork func(), background *sync.WaitGroup) error {
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.Shutdown.Timeout)
 	defer cancel()
 	a.log.Info("shutting down", slog.Duration("within", a.cfg.Shutdown.Timeout))
@@ -157,14 +173,14 @@ func (a *App) bringDown(ctx context.Context, stopWork func(), background *sync.W
 		a.server.Unready()
 	}
 	a.delayDrain(ctx)
-	left := a.drainAll(ctx)
-	a.subs.closeAll(ctx)
+	left := within(ctx, "the start", func() { <-up }) // before the drain: what starts after it would not be drained
+	left = errors.Join(left, a.drainAll(ctx), a.subs.closeAll(ctx))
 	stopWork()
-	background.Wait()
-	a.prober.Stop()
-	a.res.close()
+	left = errors.Join(left,
+		within(ctx, "background work", background.Wait), within(ctx, "the probes", a.prober.Stop),
+		within(ctx, "connections that are in use", a.res.close))
 	if a.server != nil {
-		left = errors.Join(left, a.server.Shutdown(ctx))
+		left = errors.Join(left, a.server.Shutdown(ctx), a.server.Err())
 	}
 	if left != nil {
 		a.log.Error("shut down with work left; it is not committed and will be read again", slog.Any("error", left))
@@ -172,6 +188,21 @@ func (a *App) bringDown(ctx context.Context, stopWork func(), background *sync.W
 	}
 	a.log.Info("shut down, everything committed")
 	return nil
+}
+
+// within waits for do, but not beyond ctx: what hangs is named and left to the end of the process.
+func within(ctx context.Context, what string, do func()) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%s did not end: %w", what, ctx.Err())
+	}
 }
 
 func (a *App) delayDrain(ctx context.Context) {
@@ -186,16 +217,15 @@ func (a *App) delayDrain(ctx context.Context) {
 
 // drainAll stops every pipeline at once and waits; what does not end in time is named.
 func (a *App) drainAll(ctx context.Context) error {
+	if !a.launched.Load() {
+		return nil
+	}
 	errs := make([]error, len(a.runners))
 	var all sync.WaitGroup
 	for i, r := range a.runners {
 		all.Go(func() {
-			if r.State() == supervisor.Stopped {
-				return
-			}
-			r.order(supervisor.Stop)
-			if err := r.await(ctx, supervisor.Stopped); err != nil {
-				errs[i] = fmt.Errorf("pipeline %s is still %s: %w", r.name, r.State(), err)
+			if err := r.stop(ctx); err != nil {
+				errs[i] = fmt.Errorf("pipeline %s: %w", r.name, err)
 			}
 		})
 	}

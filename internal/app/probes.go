@@ -17,6 +17,7 @@ import (
 	"appliance/internal/meter"
 	"appliance/internal/offset"
 	"appliance/internal/pg"
+	"appliance/internal/run"
 	"appliance/internal/supervisor"
 )
 
@@ -223,11 +224,25 @@ func row(tp intake.TP, logs map[intake.TP]offset.Log, committed, stored map[inta
 // anew: longer than any batch with all its attempts, shorter than a person's patience.
 const stallAfter = 3 * time.Minute
 
+// watch is what the watchdog has seen of one pipeline, in one run: a run begins with the whole patience.
+type watch struct {
+	of    *run.Run
+	stall offset.Stall[intake.TP]
+}
+
+// look returns the partitions that have stood still for stallAfter during this run.
+func (w *watch) look(current *run.Run, positions, ends map[intake.TP]int64, now time.Time) []intake.TP {
+	if w.of != current {
+		w.of, w.stall = current, offset.Stall[intake.TP]{After: stallAfter}
+	}
+	return w.stall.Look(positions, ends, now)
+}
+
 // watchStalls is the watchdog against what no error tells: a fetch that never answers, a claim that never comes back.
 func (a *App) watchStalls(ctx context.Context) {
-	watch := map[string]*offset.Stall[intake.TP]{}
+	seen := map[string]*watch{}
 	for name := range a.groups {
-		watch[name] = &offset.Stall[intake.TP]{After: stallAfter}
+		seen[name] = &watch{}
 	}
 	for {
 		select {
@@ -236,17 +251,17 @@ func (a *App) watchStalls(ctx context.Context) {
 		case <-a.clock.After(a.cfg.Lag.RefreshInterval):
 		}
 		for _, r := range a.runners {
-			if w := watch[r.name]; w != nil {
+			if w := seen[r.name]; w != nil {
 				a.lookForStall(ctx, r, w)
 			}
 		}
 	}
 }
 
-func (a *App) lookForStall(ctx context.Context, r *runner, watch *offset.Stall[intake.TP]) {
+func (a *App) lookForStall(ctx context.Context, r *runner, seen *watch) {
 	g := a.groups[r.name]
-	sub := a.subs.ofPipeline(r.name)
-	if sub == nil || r.State() != supervisor.Running { // a run that waits to be restarted has a cause already
+	sub, current := a.subs.ofPipeline(r.name), r.running()
+	if sub == nil || current == nil || r.State() != supervisor.Running { // a run that waits to be restarted has a cause already
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.Lag.RequestTimeout)
@@ -259,11 +274,9 @@ func (a *App) lookForStall(ctx context.Context, r *runner, watch *offset.Stall[i
 	for _, p := range sub.Progress() {
 		positions[p.TP] = p.Position
 	}
-	if stalled := watch.Look(positions, ends, a.clock.Now()); len(stalled) > 0 {
+	if stalled := seen.look(current, positions, ends, a.clock.Now()); len(stalled) > 0 {
 		a.log.Error("no progress though records wait: starting anew", slog.String("pipeline", r.name), slog.Any("partitions", stalled))
 		sub.Break(errStalled)
-		if current := r.running(); current != nil {
-			current.Fail(errStalled)
-		}
+		current.Fail(errStalled)
 	}
 }

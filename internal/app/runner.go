@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -27,8 +28,9 @@ type runner struct {
 
 	// execute runs the stream until it ended and everything it had is settled. It calls ran once records can move.
 	execute func(ctx context.Context, r *run.Run, ran func()) error
-	// leave gives back what outlives a run: it is called after a pause or a stop.
-	leave func(ctx context.Context)
+	// leave gives back what outlives a run. It is called when the pipeline comes to rest (stopped, paused or failed), before
+	// anybody sees that it has: a member of the group that reads nothing would keep its partitions from the others.
+	leave func(ctx context.Context) error
 
 	events chan report
 	ended  chan struct{} // closed when the loop is over
@@ -40,14 +42,16 @@ type runner struct {
 	current  *run.Run
 	restarts []time.Time
 	total    int
+	left     error // of the last leaving: what Kafka was not told
 	changed  chan struct{}
 }
 
 // report is one event, of the run it comes from; nil for an order.
 type report struct {
-	event supervisor.Event
-	of    *run.Run
-	cause error
+	event  supervisor.Event
+	of     *run.Run
+	cause  error
+	obeyed chan<- struct{} // closed once the step is done; nil where nobody waits for it
 }
 
 type runMeter interface {
@@ -62,12 +66,29 @@ func newRunner(name string, policy supervisor.Policy, drain time.Duration, log *
 	}
 }
 
-// order gives the supervisor an order. It doesn't wait for its effect.
-func (r *runner) order(e supervisor.Event) {
+// order gives the supervisor an order. It doesn't wait for its effect; the channel is closed once the order was obeyed or
+// refused.
+func (r *runner) order(e supervisor.Event) <-chan struct{} {
+	obeyed := make(chan struct{})
+	r.report(report{event: e, obeyed: obeyed})
+	return obeyed
+}
+
+// stop drains the pipeline, waits for the end of it and returns what it left behind. The order counts before the state does:
+// one that was given to start may still be on its way.
+func (r *runner) stop(ctx context.Context) error {
 	select {
-	case r.events <- report{event: e}:
+	case <-r.order(supervisor.Stop):
 	case <-r.ended:
+	case <-ctx.Done():
+		return fmt.Errorf("still %s: %w", r.State(), ctx.Err())
 	}
+	if err := r.await(ctx, supervisor.Stopped); err != nil {
+		return fmt.Errorf("still %s: %w", r.State(), err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.left
 }
 
 // loop obeys until ctx ends. It is called once. When it returns, the run that it left behind, if any, is abandoned.
@@ -92,6 +113,9 @@ func (r *runner) obey(ctx context.Context, e report, wait <-chan time.Time) <-ch
 		r.log.Info("late report of an abandoned run", slog.String("event", e.event.String()))
 		return wait
 	}
+	if e.obeyed != nil {
+		defer close(e.obeyed)
+	}
 	action := r.step(e)
 	switch action {
 	case supervisor.Launch:
@@ -100,7 +124,7 @@ func (r *runner) obey(ctx context.Context, e report, wait <-chan time.Time) <-ch
 	case supervisor.Drain:
 		r.drainRun(ctx)
 	case supervisor.Wait:
-		return r.wait(e.cause)
+		return r.wait(ctx, e.cause)
 	case supervisor.CancelWait:
 		return nil
 	case supervisor.GiveUp:
@@ -112,12 +136,19 @@ func (r *runner) obey(ctx context.Context, e report, wait <-chan time.Time) <-ch
 	return wait
 }
 
+// step changes the state. Only the loop calls it, so that between its two looks at the state nothing has changed.
 func (r *runner) step(e report) supervisor.Action {
+	before := r.State()
+	next, action := supervisor.Step(before, e.event)
+	left := r.left
+	if next != before && rests(next) {
+		bounded, cancel := context.WithTimeout(context.Background(), drainGrace)
+		defer cancel()
+		left = r.leave(bounded)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before := r.state
-	next, action := supervisor.Step(before, e.event)
-	r.state = next
+	r.state, r.left = next, left
 	if action == supervisor.Launch && !before.Live() && before != supervisor.Backoff {
 		r.restarts = nil // who starts a pipeline by hand gives it a fresh budget
 	}
@@ -134,6 +165,9 @@ func (r *runner) step(e report) supervisor.Action {
 	return action
 }
 
+// rests tells whether a pipeline in this state reads nothing until somebody orders it to.
+func rests(s supervisor.State) bool { return !s.Live() && s != supervisor.Backoff }
+
 func gauge(on bool) float64 {
 	if on {
 		return 1
@@ -147,7 +181,7 @@ func (r *runner) launch(ctx context.Context) {
 	r.current = current
 	r.mu.Unlock()
 	go func() {
-		err := r.execute(ctx, current, func() { r.report(report{event: supervisor.Ran, of: current}) })
+		err := r.executed(ctx, current)
 		switch {
 		case errors.Is(err, errAbandoned):
 			r.report(report{event: supervisor.Abandoned, of: current, cause: err})
@@ -159,14 +193,18 @@ func (r *runner) launch(ctx context.Context) {
 	}()
 }
 
-func (r *runner) report(e report) {
-	if e.event == supervisor.Drained || e.event == supervisor.Abandoned {
-		if s := r.State(); s == supervisor.Pausing || s == supervisor.Stopping {
-			bounded, cancel := context.WithTimeout(context.Background(), drainGrace)
-			defer cancel()
-			r.leave(bounded)
+// executed makes a panic the failure of one run, so that it doesn't end the process with all its pipelines.
+func (r *runner) executed(ctx context.Context, current *run.Run) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", errPanic, p)
 		}
-	}
+	}()
+	return r.execute(ctx, current, func() { r.report(report{event: supervisor.Ran, of: current}) })
+}
+
+// report puts an event before the loop. It waits while the loop is behind, and no longer than the loop lives.
+func (r *runner) report(e report) {
 	select {
 	case r.events <- e:
 	case <-r.ended:
@@ -180,12 +218,11 @@ func (r *runner) drainRun(context.Context) {
 }
 
 // wait asks the policy how long to wait before the next run, and records the restart.
-func (r *runner) wait(cause error) <-chan time.Time {
+func (r *runner) wait(ctx context.Context, cause error) <-chan time.Time {
 	now := r.clock.Now()
 	delay, giveUp := r.policy.Next(r.restarts, now, r.clock.Random())
 	if giveUp {
-		r.events <- report{event: supervisor.Exhausted}
-		return nil
+		return r.obey(ctx, report{event: supervisor.Exhausted}, nil) // not by way of the channel, which only this goroutine empties
 	}
 	r.mu.Lock()
 	r.restarts = append(r.restarts, now)

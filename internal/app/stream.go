@@ -27,7 +27,7 @@ func execute(env *service.Environment, yaml string, r *run.Run, drain time.Durat
 		return fmt.Errorf("build stream: %w", err)
 	}
 	returned := make(chan error, 1)
-	go func() { returned <- stream.Run(context.Background()) }()
+	go func() { returned <- runStream(stream) }()
 	select {
 	case err := <-returned:
 		return ending(r, err)
@@ -38,6 +38,20 @@ func execute(env *service.Environment, yaml string, r *run.Run, drain time.Durat
 		bound = failTimeout
 	}
 	return stop(stream, returned, r, bound)
+}
+
+// errPanic is the end of a run whose component panicked.
+var errPanic = errors.New("panic")
+
+// runStream runs the stream. Its components are constructed here, so that a constructor's panic can be caught; those of
+// the engine's own goroutines can't, which is why ours catch theirs.
+func runStream(stream *service.Stream) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", errPanic, p)
+		}
+	}()
+	return stream.Run(context.Background())
 }
 
 func build(env *service.Environment, yaml string, log *slog.Logger) (*service.Stream, error) {
@@ -54,15 +68,30 @@ func build(env *service.Environment, yaml string, log *slog.Logger) (*service.St
 // stop lets the stream finish what it has: the input hands out nothing more, so it ends by itself once the acks are in.
 // StopWithin is what cancels a write that hangs.
 func stop(stream *service.Stream, returned <-chan error, r *run.Run, bound time.Duration) error {
-	stopped := make(chan error, 1)
-	go func() { stopped <- stream.StopWithin(bound) }()
+	given := make(chan struct{})
+	defer close(given)
+	go stopWithin(stream, given, bound)
 	timer := time.NewTimer(bound + drainGrace)
 	defer timer.Stop()
 	select {
 	case err := <-returned:
 		return ending(r, err)
 	case <-timer.C:
-		return fmt.Errorf("%w (last cause: %v)", errAbandoned, r.Cause())
+		return fmt.Errorf("%w (last cause: %w)", errAbandoned, r.Cause())
+	}
+}
+
+// stopWithin asks until the stream takes it: one that was told to run a moment ago refuses to stop, and an input of the
+// engine's core would then run for ever.
+func stopWithin(stream *service.Stream, given <-chan struct{}, bound time.Duration) {
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for begun := time.Now(); stream.StopWithin(bound) != nil && time.Since(begun) < bound; {
+		select {
+		case <-given:
+			return
+		case <-again.C:
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ func (a *App) addPipeline(p *pipeline.Pipeline) {
 	r.execute = func(ctx context.Context, current *run.Run, ran func()) error {
 		return a.execute(ctx, p, group, current, ran)
 	}
-	r.leave = func(ctx context.Context) { a.subs.leave(ctx, p.Name) }
+	r.leave = func(ctx context.Context) error { return a.subs.leave(ctx, p.Name) }
 	a.runners = append(a.runners, r)
 }
 
@@ -56,7 +56,7 @@ func (a *App) groupOf(p *pipeline.Pipeline) (groupOf, bool) {
 func (a *App) execute(ctx context.Context, p *pipeline.Pipeline, g groupOf, current *run.Run, ran func()) error {
 	log := a.log.With(slog.String("pipeline", p.Name))
 	env := pipeline.Engine()
-	if err := plugins.Register(env, a.deps(ctx, g, current, ran, log)); err != nil {
+	if err := plugins.Register(env, a.deps(g, current, ran, log)); err != nil {
 		return fmt.Errorf("register plugins: %w", err)
 	}
 	if p.Kafka == nil {
@@ -80,7 +80,9 @@ func (a *App) abandon(name string, log *slog.Logger) {
 	log.Error("stream did not end in time and was given up")
 	ctx, cancel := context.WithTimeout(context.Background(), drainGrace)
 	defer cancel()
-	a.subs.leave(ctx, name)
+	if err := a.subs.leave(ctx, name); err != nil {
+		log.Warn("leave group", slog.Any("error", err))
+	}
 }
 
 func (a *App) commit(ctx context.Context, sub *broker.Subscription, log *slog.Logger) {
@@ -91,21 +93,18 @@ func (a *App) commit(ctx context.Context, sub *broker.Subscription, log *slog.Lo
 	}
 }
 
-func (a *App) deps(_ context.Context, g groupOf, current *run.Run, ran func(), log *slog.Logger) plugins.Deps {
+func (a *App) deps(g groupOf, current *run.Run, ran func(), log *slog.Logger) plugins.Deps {
 	var receipts receipts
 	d := plugins.Deps{Kafka: kafka.Deps{
 		Run: current,
 		Subscribe: func(ctx context.Context, c kafka.Config) (kafka.Subscription, error) {
-			sub, err := a.subscribe(ctx, g, c, log)
+			sub, err := a.subscribe(ctx, g, c, current, log)
 			if err == nil {
 				ran()
 			}
 			return sub, err
 		},
 	}}
-	if g.db == nil {
-		return d
-	}
 	if g.ledger { // elsewhere a processor may drop what it likes: it costs a view and not an event
 		d.Kafka.Settled = receipts.take
 	}
@@ -127,12 +126,12 @@ func (a *App) deps(_ context.Context, g groupOf, current *run.Run, ran func(), l
 	return d
 }
 
-func (a *App) subscribe(ctx context.Context, g groupOf, c kafka.Config, log *slog.Logger) (*broker.Subscription, error) {
+func (a *App) subscribe(ctx context.Context, g groupOf, c kafka.Config, current *run.Run, log *slog.Logger) (*broker.Subscription, error) {
 	var checkpoints broker.Checkpoints
 	if g.db != nil {
 		checkpoints = claims{db: g.db, group: g.group, owner: a.opts.Owner}
 	}
-	return a.subs.get(ctx, g.pipeline, c, checkpoints, observer{pipeline: g.pipeline, group: g.group, log: log, meter: a.meter})
+	return a.subs.get(ctx, g.pipeline, c, current.Cause, checkpoints, observer{pipeline: g.pipeline, group: g.group, log: log, meter: a.meter})
 }
 
 func named[T any](all map[string]T, kind, name string) (T, error) {

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"appliance/internal/broker"
 	"appliance/internal/intake"
@@ -25,6 +27,7 @@ type subscriptions struct {
 	mu     sync.Mutex
 	open   map[string]*broker.Subscription
 	usedBy map[string]string // by pipeline: the key of its subscription
+	closed bool              // nothing is opened any more
 }
 
 func newSubscriptions(res *resources, c clock, log *slog.Logger) *subscriptions {
@@ -45,8 +48,9 @@ func subscriptionKey(c kafka.Config) string {
 	return strings.Join(append([]string{c.Cluster, c.Group}, topics...), "\x00")
 }
 
-// get returns the subscription for these arguments. A broken one is closed first and opened anew.
-func (s *subscriptions) get(ctx context.Context, pipeline string, c kafka.Config, checkpoints broker.Checkpoints, o broker.Observer) (*broker.Subscription, error) {
+// get returns the subscription for these arguments. A broken one is closed first and opened anew. ended tells why the run
+// that asks is over, or nil: an answer that comes too late for its run joins no group, since nobody would read or leave it.
+func (s *subscriptions) get(ctx context.Context, pipeline string, c kafka.Config, ended func() error, checkpoints broker.Checkpoints, o broker.Observer) (*broker.Subscription, error) {
 	key := subscriptionKey(c)
 	s.mu.Lock()
 	s.usedBy[pipeline] = key
@@ -55,7 +59,9 @@ func (s *subscriptions) get(ctx context.Context, pipeline string, c kafka.Config
 		if sub.Err() == nil {
 			return sub, nil
 		}
-		s.discard(ctx, key)
+		if err := s.discard(ctx, key, sub); err != nil {
+			s.log.Warn("leave group", slog.Any("error", err))
+		}
 	}
 	cluster, admin, err := s.cluster(c.Cluster)
 	if err != nil {
@@ -68,12 +74,28 @@ func (s *subscriptions) get(ctx context.Context, pipeline string, c kafka.Config
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("topic %s does not exist: create it, or let `appliance topics ensure` do it", strings.Join(missing, ", "))
 	}
-	sub, err := broker.Open(cluster, s.options(c, checkpoints, o))
+	return s.join(key, ended, func() (*broker.Subscription, error) {
+		return broker.Open(cluster, s.options(c, checkpoints, o))
+	})
+}
+
+// join opens the subscription unless another did meanwhile. Opening doesn't wait, so it is done under the lock.
+func (s *subscriptions) join(key string, ended func() error, open func() (*broker.Subscription, error)) (*broker.Subscription, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cause := ended(); cause != nil {
+		return nil, fmt.Errorf("the run has ended meanwhile: %w", cause)
+	}
+	if s.closed {
+		return nil, errors.New("the process is shutting down")
+	}
+	if sub := s.open[key]; sub != nil && sub.Err() == nil {
+		return sub, nil
+	}
+	sub, err := open()
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.open[key] = sub
 	return sub, nil
 }
@@ -83,8 +105,16 @@ func (s *subscriptions) options(c kafka.Config, checkpoints broker.Checkpoints, 
 		Group: c.Group, Topics: c.Topics, InstanceID: c.InstanceID,
 		Rule:           intake.Rule{Lanes: c.Lanes, Size: c.Batch.Size, MaxSize: c.Batch.MaxSize, Window: c.Batch.Window},
 		CommitMaxBatch: c.Commit.MaxBatch, CommitInterval: c.Commit.MaxInterval,
-		SessionTimeout: c.Properties.SessionTimeout, FetchMaxBytes: c.Properties.FetchMaxBytes, FetchMaxWait: c.Properties.FetchMaxWait,
-		Checkpoints: checkpoints, Observer: o, Now: s.clock.Now,
+		Tuning: tuning(c.Properties), Checkpoints: checkpoints, Observer: o, Now: s.clock.Now,
+	}
+}
+
+func tuning(p kafka.Properties) broker.Tuning {
+	return broker.Tuning{
+		ClientID: p.ClientID, Rack: p.ClientRack,
+		FetchMinBytes: p.FetchMinBytes, FetchMaxBytes: p.FetchMaxBytes, FetchMaxPartitionBytes: p.FetchMaxPartitionBytes, FetchMaxWait: p.FetchMaxWait,
+		SessionTimeout: p.SessionTimeout, HeartbeatInterval: p.HeartbeatInterval, RebalanceTimeout: p.RebalanceTimeout,
+		RequestTimeout: p.RequestTimeout, MetadataMaxAge: p.MetadataMaxAge, RetryBackoff: p.RetryBackoff,
 	}
 }
 
@@ -101,41 +131,48 @@ func (s *subscriptions) ofPipeline(name string) *broker.Subscription {
 	return s.open[s.usedBy[name]]
 }
 
-// leave discards the subscription that the pipeline uses.
-func (s *subscriptions) leave(ctx context.Context, pipeline string) {
+// leave discards the subscription that the pipeline uses. An error says whose progress Kafka was not told.
+func (s *subscriptions) leave(ctx context.Context, pipeline string) error {
 	s.mu.Lock()
 	key := s.usedBy[pipeline]
-	s.mu.Unlock()
-	s.discard(ctx, key)
-}
-
-// discard leaves the group and forgets the subscription; what is durable is committed first.
-func (s *subscriptions) discard(ctx context.Context, key string) {
-	s.mu.Lock()
 	sub := s.open[key]
-	delete(s.open, key)
 	s.mu.Unlock()
 	if sub == nil {
-		return
+		return nil
 	}
-	if err := sub.Close(ctx); err != nil {
-		s.log.Warn("leave group", slog.Any("error", err))
-	}
+	return s.discard(ctx, key, sub)
 }
 
-// closeAll leaves every group, at the end of the process.
-func (s *subscriptions) closeAll(ctx context.Context) {
+// discard leaves the group and forgets the subscription; what is durable is committed first. Another one that took its
+// place meanwhile stays.
+func (s *subscriptions) discard(ctx context.Context, key string, sub *broker.Subscription) error {
 	s.mu.Lock()
-	keys := make([]string, 0, len(s.open))
-	for key := range s.open {
-		keys = append(keys, key)
+	if s.open[key] == sub {
+		delete(s.open, key)
 	}
 	s.mu.Unlock()
+	return sub.Close(ctx)
+}
+
+// closeAll leaves every group, at the end of the process. An error says whose progress Kafka was not told.
+func (s *subscriptions) closeAll(ctx context.Context) error {
+	s.mu.Lock()
+	s.closed = true
+	open := maps.Clone(s.open)
+	s.mu.Unlock()
 	var all sync.WaitGroup
-	for _, key := range keys {
-		all.Go(func() { s.discard(ctx, key) })
+	var mu sync.Mutex
+	var left error
+	for key, sub := range open {
+		all.Go(func() {
+			err := s.discard(ctx, key, sub)
+			mu.Lock()
+			defer mu.Unlock()
+			left = errors.Join(left, err)
+		})
 	}
 	all.Wait()
+	return left
 }
 
 // observer tells the log and the metrics what happens to one pipeline's subscription.
@@ -185,6 +222,11 @@ func (o observer) Claimed(tp intake.TP, epoch, ahead int64) {
 	log.Debug("partition claimed")
 }
 
+// Unclaimed says that nothing of the partition is read, since its checkpoint could not be claimed yet.
+func (o observer) Unclaimed(tp intake.TP, since time.Duration, cause error) {
+	o.log.Warn("partition is not claimed yet and not read", append(at(tp), slog.Duration("since", since), slog.Any("error", cause))...)
+}
+
 // Gap says that retention took records unread.
 func (o observer) Gap(tp intake.TP, records int64) {
 	o.meter.OffsetGap(o.group, tp.Topic, records)
@@ -217,6 +259,8 @@ func causeClass(err error) string {
 		return "stalled"
 	case errors.Is(err, broker.ErrRecreated):
 		return "topic-recreated"
+	case errors.Is(err, errPanic), errors.Is(err, kafka.ErrPanic):
+		return "panic"
 	case errors.Is(err, kafka.ErrNoReceipt):
 		return "no-receipt"
 	case errors.Is(err, kafka.ErrConnect):

@@ -43,6 +43,14 @@ var ErrNoReceipt = errors.New("a batch was acknowledged without being stored: a 
 // ErrConnect is the cause of a run that could not open its subscription.
 var ErrConnect = errors.New("connect input")
 
+// ErrPanic is the cause of a run whose subscription panicked. The engine recovers nothing: the process would end with all
+// its pipelines.
+var ErrPanic = errors.New("panic")
+
+// ErrRefused is the cause of a run whose output refused a batch and had not ended the run itself. The batch would come
+// back at once and be refused at once; a restart waits between, and counts.
+var ErrRefused = errors.New("the output refused a batch")
+
 // Register adds the input to the environment.
 func Register(env *service.Environment, deps Deps) error {
 	return env.RegisterBatchInput(Name, Spec(), func(conf *service.ParsedConfig, _ *service.Resources) (service.BatchInput, error) {
@@ -65,7 +73,8 @@ type input struct {
 var _ service.BatchInput = (*input)(nil)
 
 // Connect takes the process's subscription.
-func (i *input) Connect(ctx context.Context) error {
+func (i *input) Connect(ctx context.Context) (err error) {
+	defer i.caught(&err)
 	if i.deps.Run.Cause() != nil {
 		return service.ErrEndOfInput
 	}
@@ -81,7 +90,8 @@ func (i *input) Connect(ctx context.Context) error {
 }
 
 // ReadBatch waits for the next batch and makes one message of each record. It ends the input once the run has ended.
-func (i *input) ReadBatch(ctx context.Context) (service.MessageBatch, service.AckFunc, error) {
+func (i *input) ReadBatch(ctx context.Context) (_ service.MessageBatch, _ service.AckFunc, err error) {
+	defer i.caught(&err)
 	if i.sub == nil {
 		return nil, nil, service.ErrEndOfInput
 	}
@@ -100,7 +110,8 @@ func (i *input) ReadBatch(ctx context.Context) (service.MessageBatch, service.Ac
 
 // settle is the end of a batch's way: its receipt, or its return to the queue. A batch that the engine calls delivered but
 // the ledger never stored goes back too.
-func (i *input) settle(batch *intake.Batch, err error) error {
+func (i *input) settle(batch *intake.Batch, err error) (failed error) {
+	defer i.caught(&failed)
 	settled := i.deps.Settled == nil || i.deps.Settled(batch)
 	switch {
 	case err == nil && settled:
@@ -108,10 +119,21 @@ func (i *input) settle(batch *intake.Batch, err error) error {
 	case err == nil:
 		i.sub.Nack(batch, false)
 		i.deps.Run.Fail(ErrNoReceipt)
+	case errors.Is(err, pg.ErrFenced):
+		i.sub.Nack(batch, true)
 	default:
-		i.sub.Nack(batch, errors.Is(err, pg.ErrFenced))
+		i.sub.Nack(batch, false)
+		i.deps.Run.Fail(fmt.Errorf("%w: %w", ErrRefused, err))
 	}
 	return nil
+}
+
+// caught makes a panic the end of the run.
+func (i *input) caught(err *error) {
+	if p := recover(); p != nil {
+		i.deps.Run.Fail(fmt.Errorf("read input: %w: %v", ErrPanic, p))
+		*err = service.ErrEndOfInput
+	}
 }
 
 // Close does nothing: the subscription belongs to the process.
