@@ -3,6 +3,7 @@ package interop_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -11,10 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"appliance/internal/event"
+	"appliance/internal/pg"
 	"appliance/internal/testservices"
 )
 
@@ -90,11 +93,11 @@ func (s sent) payload() string {
 }
 
 // received is what a row's raw column says: the attributes, and the payload as bytes.
-func received(t *testing.T, e *event.Event) (map[string]string, string) {
+func received(t *testing.T, raw []byte) (map[string]string, string) {
 	t.Helper()
 	var members map[string]any
-	if err := json.Unmarshal(e.Raw, &members); err != nil {
-		t.Fatalf("raw is no JSON: %v: %s", err, e.Raw)
+	if err := json.Unmarshal(raw, &members); err != nil {
+		t.Fatalf("raw is no JSON: %v: %s", err, raw)
 	}
 	attributes, payload := map[string]string{}, ""
 	for name, v := range members {
@@ -134,14 +137,15 @@ func normal(text []byte) string {
 	return string(b)
 }
 
-func compare(t *testing.T, want sent, r *event.Record) {
+func compare(t *testing.T, want sent, r *event.Record, table map[string]stored) {
 	t.Helper()
 	e, f := event.DecodeRecord(r)
 	if f != nil {
 		t.Errorf("%s: %v\nheaders %s\nvalue %q", want.Attributes["id"], f, r.Headers, r.Value)
 		return
 	}
-	attributes, payload := received(t, e)
+	row := table[e.ID]
+	attributes, payload := received(t, row.raw)
 	expected := maps.Clone(want.Attributes)
 	for _, a := range []map[string]string{attributes, expected} {
 		at, err := time.Parse(time.RFC3339Nano, a["time"])
@@ -156,7 +160,10 @@ func compare(t *testing.T, want sent, r *event.Record) {
 	if payload != want.payload() {
 		t.Errorf("%s: payload %q, want %q", want.Attributes["id"], payload, want.payload())
 	}
-	own := []string{e.ID, e.Source, e.Type, e.Subject, e.DataContentType, e.OccurredAt.Format(time.RFC3339Nano)}
+	own := []string{row.id, row.source, row.eventType, row.subject, row.contentType, row.occurredAt.UTC().Format(time.RFC3339Nano)}
+	if sum := sha256.Sum256(r.Value); !bytes.Equal(row.sha256, sum[:]) {
+		t.Errorf("%s: the row's hash is not that of the bytes received", want.Attributes["id"])
+	}
 	for i, name := range []string{"id", "source", "type", "subject", "datacontenttype", "time"} {
 		if own[i] != expected[name] {
 			t.Errorf("%s is %q, want %q", name, own[i], expected[name])
@@ -165,6 +172,69 @@ func compare(t *testing.T, want sent, r *event.Record) {
 	if got := want.Mode == structured; got != bytes.Equal(e.Raw, r.Value) {
 		t.Errorf("%s: a structured event's raw is its value, a binary one's isn't: %q", want.Attributes["id"], r.Value)
 	}
+}
+
+// stored is a row as the database gives it back.
+type stored struct {
+	raw, sha256                                 []byte
+	id, source, eventType, subject, contentType string
+	occurredAt                                  time.Time
+}
+
+// rows stores the records as the ledger does and reads the table, by id. A record that is no event is left out.
+func rows(t *testing.T, records []event.Record) map[string]stored {
+	t.Helper()
+	conf := pg.Config{URL: testservices.Postgres(t)}
+	if _, err := pg.Migrate(t.Context(), conf); err != nil {
+		t.Fatal(err)
+	}
+	db, err := pg.Open(t.Context(), conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.EnsureMonths(t.Context(), time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC), 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	var events []pg.Row
+	for i := range records {
+		if e, _ := event.DecodeRecord(&records[i]); e != nil {
+			events = append(events, pg.Row{
+				OccurredAt: e.OccurredAt, Source: e.Source, ID: e.ID, Type: e.Type, Raw: e.Raw, SHA256: e.SHA256, Offset: records[i].Offset,
+			})
+		}
+	}
+	if written, err := db.Write(t.Context(), "interop", events, nil); err != nil || written != len(events) {
+		t.Fatalf("%d of %d rows written: %v", written, len(events), err)
+	}
+	return table(t, conf.URL)
+}
+
+func table(t *testing.T, url string) map[string]stored {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	found, err := conn.Query(t.Context(), `SELECT raw::text, payload_sha256, ce_id, ce_source, ce_type, coalesce(ce_subject, ''),
+ coalesce(ce_datacontenttype, ''), occurred_at FROM events.cloud_event`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]stored{}
+	var s stored
+	var raw string
+	_, err = pgx.ForEachRow(found, []any{&raw, &s.sha256, &s.id, &s.source, &s.eventType, &s.subject, &s.contentType, &s.occurredAt}, func() error {
+		s.raw = []byte(raw)
+		all[s.id] = s
+		s.sha256 = nil
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // topic makes a topic of one partition for this test.
@@ -224,8 +294,9 @@ func exchange(t *testing.T, all []sent, send func(bootstrap, topic string)) []ev
 	if len(records) != len(all) {
 		t.Fatalf("%d records arrived of %d", len(records), len(all))
 	}
+	table := rows(t, records)
 	for i := range all {
-		compare(t, all[i], &records[i])
+		compare(t, all[i], &records[i], table)
 	}
 	return records
 }
