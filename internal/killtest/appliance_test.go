@@ -192,9 +192,3 @@ func (l *lines) tail(n int) string {
 	all := strings.Split(strings.TrimSpace(string(l.text)), "\n")
 	return strings.Join(all[max(0, len(all)-n):], "\n")
 }
-
-func (l *lines) has(text string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(string(l.text), text)
-}

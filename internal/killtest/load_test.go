@@ -69,8 +69,11 @@ func (l *load) record(n int) *kgo.Record {
 	}
 	if n%2 == 0 {
 		r.Headers = []kgo.RecordHeader{
-			{Key: "ce_specversion", Value: []byte("1.0")}, {Key: "ce_id", Value: []byte(id(n))}, {Key: "ce_source", Value: []byte(source)},
-			{Key: "ce_type", Value: []byte("com.example.reading")}, {Key: "ce_time", Value: []byte(at)},
+			{Key: "ce_specversion", Value: []byte("1.0")},
+			{Key: "ce_id", Value: []byte(id(n))},
+			{Key: "ce_source", Value: []byte(source)},
+			{Key: "ce_type", Value: []byte("com.example.reading")},
+			{Key: "ce_time", Value: []byte(at)},
 			{Key: "content-type", Value: []byte("application/json")},
 		}
 		r.Value = []byte(data)
