@@ -213,23 +213,16 @@ func depthOf(ctx context.Context, topic letterTopic) (deadletter.Depth, error) {
 	}), nil
 }
 
-// readPage reads what answers a request, once more and further where the first read was not enough.
+// readPage reads what answers a request.
 func readPage(ctx context.Context, topic letterTopic, q deadletter.Request) (deadletter.Page, error) {
 	admin, err := openLetters(ctx, topic)
 	if err != nil {
 		return deadletter.Page{}, err
 	}
 	defer admin.Close()
-	fetch, most := q.FetchLimit(topic.Replay.MaxRecords), topic.Replay.MaxRecords
-	for {
-		tails, err := broker.Newest(ctx, admin, topic.Cluster, topic.Topic, fetch, topic.Replay.PollTimeout)
-		if err != nil {
-			return deadletter.Page{}, unreachable(err)
-		}
-		page := deadletter.Select(q, tails)
-		if !q.Widen(page, fetch, most) {
-			return page, nil
-		}
-		fetch = most
+	page, err := broker.Page(ctx, admin, topic.Cluster, topic.Topic, q, topic.Replay.MaxRecords, topic.Replay.PollTimeout)
+	if err != nil && ctx.Err() == nil {
+		err = unreachable(err)
 	}
+	return page, err
 }

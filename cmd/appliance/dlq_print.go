@@ -20,9 +20,9 @@ func printLines(to io.Writer, lines []string) error {
 
 func printDepth(to io.Writer, d deadletter.Depth) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "partition\tearliest\tlatest\t") //nolint:errcheck // the flush says it
+	fmt.Fprintln(w, "partition\tearliest\tlatest\t")
 	for _, p := range d.Partitions {
-		fmt.Fprintf(w, "%d\t%d\t%d\t\n", p.Partition, p.Earliest, p.Latest) //nolint:errcheck // as above
+		fmt.Fprintf(w, "%d\t%d\t%d\t\n", p.Partition, p.Earliest, p.Latest)
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -12,6 +12,23 @@ import (
 	"appliance/internal/offset"
 )
 
+// Page reads what answers a request for dead letters of a topic, and selects it. It reads as far as the request needs, once
+// more and up to maxRecords offsets of each partition where that was not enough, and at most timeout each time.
+func Page(ctx context.Context, a *Admin, c Cluster, topic string, q deadletter.Request, maxRecords int, timeout time.Duration) (deadletter.Page, error) {
+	fetch := q.FetchLimit(maxRecords)
+	for {
+		tails, err := Newest(ctx, a, c, topic, fetch, timeout)
+		if err != nil {
+			return deadletter.Page{}, err
+		}
+		page := deadletter.Select(q, tails)
+		if !q.Widen(page, fetch, maxRecords) {
+			return page, nil
+		}
+		fetch = maxRecords
+	}
+}
+
 // Newest reads the newest records of a topic: of each partition those from max(earliest, end-limit) up to the end, which
 // is taken before the read begins, so that nobody who writes meanwhile makes it longer. It joins no group and moves
 // nothing. After timeout it returns what it has: a partition whose end was not reached is then not Whole. The end is that

@@ -88,6 +88,37 @@ func openTransaction(t *testing.T, bootstrap, topic string) {
 	}
 }
 
+// A compacted topic has fewer records than offsets: the read ends where the log does all the same.
+func TestNewestReadsACompactedTopic(t *testing.T) {
+	bootstrap := testservices.Kafka(t)
+	topic := testservices.Topic(t, bootstrap, 1, map[string]string{
+		"cleanup.policy": "compact", "segment.ms": "1000", "min.cleanable.dirty.ratio": "0.01", "max.compaction.lag.ms": "1000",
+	})
+	client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap), kgo.DefaultProduceTopic(topic))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	begun := time.Now().Add(-time.Hour)
+	for i := range 20 { // each in a segment of its own, and all under the same key
+		record := &kgo.Record{Key: []byte("k"), Value: []byte("v"), Timestamp: begun.Add(time.Duration(i) * time.Minute)}
+		if err := client.ProduceSync(t.Context(), record).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(500 * time.Millisecond) {
+		tails := newest(t, bootstrap, topic, 10)
+		if !tails[0].Whole {
+			t.Fatalf("the end was not reached: %s", shape(tails))
+		}
+		if got := shape(tails); got == "0: 0…10…20 true [18 19]" || got == "0: 0…10…20 true [19]" {
+			return
+		} else if time.Now().After(deadline) {
+			t.Fatalf("nothing was compacted: %s", got)
+		}
+	}
+}
+
 func TestAReadThatTakesTooLongSaysWhatItDidNotReach(t *testing.T) {
 	bootstrap := testservices.Kafka(t)
 	topic := testservices.Topic(t, bootstrap, 2, nil)

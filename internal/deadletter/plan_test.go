@@ -108,12 +108,12 @@ func TestPublishedIsTheOldestFirst(t *testing.T) {
 		l.Record.Partition, l.Record.Offset = partition, offset
 		return entry(l)
 	}
-	newestFirst := []deadletter.Entry{at(0, 5), at(1, 2), at(0, 9), at(1, 1), at(0, 7)}
+	newestFirst := []deadletter.Entry{at(0, 5), at(0, 9), at(1, 2), at(0, 7), at(1, 1)}
 	var got []string
 	for _, r := range deadletter.Plan(newestFirst, bounds()).Publish {
 		got = append(got, strings.TrimPrefix(r.Ref, owned+"/"))
 	}
-	if want := []string{"0/5", "1/1", "0/7", "1/2", "0/9"}; !slices.Equal(got, want) { // each partition's in order of its offsets
+	if want := []string{"1/1", "0/5", "1/2", "0/7", "0/9"}; !slices.Equal(got, want) { // each partition's in order of its offsets
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -144,6 +144,15 @@ func TestNamedRecordsAreReplayedAllOrNotAtAll(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		})
+	}
+}
+
+func TestASkipSaysWhy(t *testing.T) {
+	for attempt, says := range map[string]string{"two": "cannot be read", "3": "replayed 3 times of at most 3"} {
+		got := deadletter.Plan([]deadletter.Entry{entry(withAttempt(attempt))}, bounds())
+		if len(got.Skipped) != 1 || !strings.Contains(got.Skipped[0].Detail, says) {
+			t.Errorf("%+v", got)
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package deadletter_test
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -150,6 +149,17 @@ func TestAFullPageSaysWhenAnUnreadRecordMayBelongToIt(t *testing.T) {
 	}
 }
 
+// Nothing lies before a partition that was read from its start, however young it is.
+func TestAPartitionThatWasReadWholeHidesNothing(t *testing.T) {
+	old := tail(0, messages(t, mebibyte, letters(0, 3, "no-time")...)...)
+	young := of(1, tail(0, messages(t, mebibyte, letters(10, 13, "bad-attribute")...)...), 100)
+	p := deadletter.Select(deadletter.Request{Limit: 2, Reason: "no-time"}, []deadletter.Tail{old, young})
+	wants(t, p, 2, 1)
+	if !p.Newest {
+		t.Errorf("%+v", p)
+	}
+}
+
 func TestCopiesCollapseToTheNewest(t *testing.T) {
 	older, newer := letterAt(7, "no-time"), letterAt(7, "bad-attribute")
 	p := deadletter.Select(deadletter.Request{Limit: 9}, []deadletter.Tail{
@@ -201,6 +211,18 @@ func TestPartsThatLackSomeSayWhich(t *testing.T) {
 	p = deadletter.Select(deadletter.Request{Limit: 9}, []deadletter.Tail{tail(5, slices.Concat(messages(t, mebibyte, bulky(7)), parts[1:])...)})
 	if len(p.Entries) != 1 || p.Entries[0].Letter == nil || p.Entries[0].Copies != 2 {
 		t.Errorf("an older copy can be read: %+v", p)
+	}
+}
+
+func TestPartsThatSayAnotherNameAreNoLetterOfIt(t *testing.T) {
+	forged := messages(t, 16_384, bulky(7))
+	for i := range forged {
+		forged[i].Value = bytes.Replace(forged[i].Value, []byte(`"ref":"events.cloudevents.v1/0/7"`), []byte(`"ref":"events.cloudevents.v1/0/8"`), 1)
+	}
+	p := deadletter.Select(deadletter.Request{Limit: 9}, []deadletter.Tail{tail(0, forged...)})
+	wants(t, p, 8)
+	if e := p.Entries[0]; e.Letter != nil || !strings.Contains(e.Problem, "a dead letter of events.cloudevents.v1/0/7") {
+		t.Errorf("%+v", e)
 	}
 }
 
@@ -336,7 +358,7 @@ func TestTheIdentityIsRecoveredAsFarAsItCanBe(t *testing.T) {
 
 func TestTheDepthIsAnUpperBound(t *testing.T) {
 	d := deadletter.NewDepth(dlq, []deadletter.DepthOf{{0, 5, 25}, {1, 7, 7}}, deadletter.Limits{MaxRecords: 200})
-	if d.Outstanding != 20 || !d.OutstandingIsUpperBound || fmt.Sprint(d.Replay.MaxRecords) != "200" {
+	if d.Outstanding != 20 || !d.OutstandingIsUpperBound || d.Replay.MaxRecords != 200 {
 		t.Errorf("%+v", d)
 	}
 }
