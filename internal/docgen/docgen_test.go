@@ -88,6 +88,9 @@ func markdown(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	err = filepath.WalkDir(docs, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Name() == "runbooks" {
+			return fs.SkipDir // rendered from scripts that run their blocks, some of which have to be refused
+		}
 		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".md") {
 			pages = append(pages, path)
 		}
