@@ -236,7 +236,9 @@ func TestStoppingSaysWhatWasLeft(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(fmt.Sprint(err), "draining") {
 			t.Errorf("got %v, want the state in which it hangs", err)
 		}
+		s.mu.Lock()
 		s.leaveErr = errBoom
+		s.mu.Unlock()
 		time.Sleep(2 * time.Hour)
 		if err := s.runner.stop(t.Context()); !errors.Is(err, errBoom) {
 			t.Errorf("got %v, want what leaving the group said", err)

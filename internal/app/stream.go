@@ -21,7 +21,13 @@ const failTimeout = 10 * time.Second
 
 // execute builds a stream from yaml in env and runs it until the run ends, by itself, on request or by failure. When it
 // returns without errAbandoned the engine is done with every batch.
-func execute(env *service.Environment, yaml string, r *run.Run, drain time.Duration, log *slog.Logger) error {
+func execute(env *service.Environment, yaml string, r *run.Run, drain time.Duration, log *slog.Logger) (err error) {
+	defer func() { // a stream whose later component could not be made leaves its input reading: it must get nothing
+		if err != nil {
+			r.Fail(err)
+		}
+		r.Drain()
+	}()
 	stream, err := build(env, yaml, log)
 	if err != nil {
 		return fmt.Errorf("build stream: %w", err)

@@ -23,9 +23,16 @@ type Properties struct {
 	RequestTimeout         time.Duration
 	MetadataMaxAge         time.Duration
 	RetryBackoff           time.Duration
-	ReadCommitted          bool // isolation.level = read_committed
-	ConsumerProtocol       bool // group.protocol = consumer (KIP-848)
 }
+
+// Bounds of the client, which would refuse what is beyond them when it is opened.
+const (
+	minTimeout   = 100 * time.Millisecond // of session, rebalance and request
+	maxRequest   = 15 * time.Minute
+	maxFetch     = 1 << 30
+	minFetchWait = 10 * time.Millisecond
+	maxMetadata  = time.Hour
+)
 
 // PropertyNames returns the names that may be set, sorted.
 func PropertyNames() []string { return slices.Sorted(maps.Keys(setters())) }
@@ -67,8 +74,10 @@ func setters() map[string]setter {
 		"request.timeout.ms":        millis(func(p *Properties, v time.Duration) { p.RequestTimeout = v }),
 		"metadata.max.age.ms":       millis(func(p *Properties, v time.Duration) { p.MetadataMaxAge = v }),
 		"retry.backoff.ms":          millis(func(p *Properties, v time.Duration) { p.RetryBackoff = v }),
-		"isolation.level":           oneOf("read_uncommitted", "read_committed", func(p *Properties, v bool) { p.ReadCommitted = v }),
-		"group.protocol":            oneOf("classic", "consumer", func(p *Properties, v bool) { p.ConsumerProtocol = v }),
+		"isolation.level": only("read_committed", "is fixed to read_committed: a record of an aborted transaction never was, "+
+			"and would be stored as an event"),
+		"group.protocol": only("classic", "is fixed to classic with cooperative-sticky: the claims and commits of partitions "+
+			"that move are proven under it, and not under the protocol of KIP-848"),
 	}
 }
 
@@ -104,13 +113,12 @@ func millis(set func(*Properties, time.Duration)) setter {
 	}
 }
 
-// oneOf takes two words, of which the second sets true.
-func oneOf(no, yes string, set func(*Properties, bool)) setter {
-	return func(p *Properties, v string) error {
-		if v != no && v != yes {
-			return errors.New("must be " + no + " or " + yes)
+// only takes the one value that is fixed anyway, so that a file that names it is taken, and gives the reason against others.
+func only(fixed, reason string) setter {
+	return func(_ *Properties, v string) error {
+		if v != fixed {
+			return errors.New(reason)
 		}
-		set(p, v == yes)
 		return nil
 	}
 }
@@ -132,8 +140,39 @@ func readProperties(conf *service.ParsedConfig) (Properties, error) {
 			errs = append(errs, &ArgumentError{Path: path, Reason: err.Error()})
 		}
 	}
+	if len(errs) == 0 {
+		errs = p.check()
+	}
 	return p, errors.Join(errs...)
 }
+
+// check refuses what the client would refuse at the start of each run, with zero standing for its default.
+func (p Properties) check() (errs []error) {
+	want := func(ok bool, name, reason string) {
+		if !ok {
+			errs = append(errs, &ArgumentError{Path: fieldProperties + "." + name, Reason: reason})
+		}
+	}
+	within := func(d, least, most time.Duration) bool { return d == 0 || d >= least && d <= most }
+	session := p.SessionTimeout
+	if session == 0 {
+		session = defaultSession
+	}
+	want(len(p.ClientID) <= 256, "client.id", "must not be longer than 256 bytes")
+	want(len(p.ClientRack) <= 512, "client.rack", "must not be longer than 512 bytes")
+	want(p.FetchMaxBytes <= maxFetch, "fetch.max.bytes", "must not be more than 1073741824")
+	want(within(p.FetchMaxWait, minFetchWait, time.Minute), "fetch.max.wait.ms", "must be 10 to 60000")
+	want(within(p.SessionTimeout, minTimeout, time.Hour), "session.timeout.ms", "must be 100 to 3600000")
+	want(p.HeartbeatInterval <= session/2, "heartbeat.interval.ms",
+		"must be at most half of session.timeout.ms ("+strconv.FormatInt(session.Milliseconds(), 10)+"): one lost heartbeat would end the membership")
+	want(within(p.RebalanceTimeout, minTimeout, 24*time.Hour), "max.poll.interval.ms", "must be 100 to 86400000")
+	want(within(p.RequestTimeout, minTimeout, maxRequest), "request.timeout.ms", "must be 100 to 900000")
+	want(within(p.MetadataMaxAge, minFetchWait, maxMetadata), "metadata.max.age.ms", "must be 10 to 3600000")
+	return errs
+}
+
+// defaultSession is the session timeout where none is given.
+const defaultSession = 10 * time.Second
 
 // notTunable gives the reason. A refused name is no misspelling, however near it is to another.
 func notTunable(name string, refused map[string]string) string {
