@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -156,7 +157,7 @@ func (r *runner) step(e report) supervisor.Action {
 		r.cause = e.cause
 	}
 	if next != before {
-		r.log.Info("pipeline "+next.String(), slog.String("after", e.event.String()))
+		r.log.Info("pipeline changed state", slog.String("state", next.String()), slog.String("after", e.event.String()))
 		r.since = r.clock.Now()
 		close(r.changed)
 		r.changed = make(chan struct{})
@@ -261,10 +262,8 @@ func (r *runner) await(ctx context.Context, which ...supervisor.State) error {
 		r.mu.Lock()
 		state, changed := r.state, r.changed
 		r.mu.Unlock()
-		for _, w := range which {
-			if state == w {
-				return nil
-			}
+		if slices.Contains(which, state) {
+			return nil
 		}
 		select {
 		case <-ctx.Done():

@@ -92,9 +92,13 @@ func stop(stream *service.Stream, returned <-chan error, r *run.Run, bound time.
 func stopWithin(stream *service.Stream, given <-chan struct{}, bound time.Duration) {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
-	for begun := time.Now(); stream.StopWithin(bound) != nil && time.Since(begun) < bound; {
+	over := time.NewTimer(bound)
+	defer over.Stop()
+	for stream.StopWithin(bound) != nil {
 		select {
 		case <-given:
+			return
+		case <-over.C:
 			return
 		case <-again.C:
 		}

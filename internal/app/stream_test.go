@@ -52,7 +52,7 @@ func (s *sink) Close(context.Context) error { return nil }
 const sourceToSink = "input:\n  test_source: {}\noutput:\n  test_sink: {}\n"
 
 // stage is an engine with a source and a sink of the test.
-func stage(t *testing.T, r *run.Run, write func(ctx context.Context) error) (*service.Environment, *source) {
+func stage(t *testing.T, r *run.Run, write func(ctx context.Context) error) *service.Environment {
 	t.Helper()
 	env, in := pipeline.Engine(), &source{r: r, acked: make(chan error, 1)}
 	err := errors.Join(
@@ -68,7 +68,7 @@ func stage(t *testing.T, r *run.Run, write func(ctx context.Context) error) (*se
 	if err != nil {
 		t.Fatal(err)
 	}
-	return env, in
+	return env
 }
 
 func TestHowAStreamEnds(t *testing.T) {
@@ -93,11 +93,11 @@ func TestHowAStreamEnds(t *testing.T) {
 			r := run.New("p")
 			writing := make(chan struct{})
 			var once sync.Once
-			env, _ := stage(t, r, func(ctx context.Context) error {
+			env := stage(t, r, func(ctx context.Context) error {
 				once.Do(func() { close(writing) })
 				return tc.write(ctx)
 			})
-			if tc.text == "" && tc.want != errPanic {
+			if tc.text == "" && !errors.Is(tc.want, errPanic) {
 				go func() { <-writing; tc.end(r) }()
 			}
 			err := execute(env, tc.yaml, r, 2*time.Second, quiet)
@@ -122,7 +122,7 @@ func TestAWriteThatIgnoresItsContextIsGivenUp(t *testing.T) {
 	r := run.New("p")
 	release, returned := make(chan struct{}), make(chan struct{})
 	writing := make(chan struct{})
-	env, _ := stage(t, r, func(context.Context) error {
+	env := stage(t, r, func(context.Context) error {
 		defer close(returned)
 		close(writing)
 		<-release
@@ -146,7 +146,7 @@ func TestAWriteThatIgnoresItsContextIsGivenUp(t *testing.T) {
 func TestARunThatEndsAtOnceStopsAnInputOfTheCore(t *testing.T) {
 	r := run.New("p")
 	r.Drain()
-	env, _ := stage(t, r, func(context.Context) error { return nil })
+	env := stage(t, r, func(context.Context) error { return nil })
 	begun := time.Now()
 	err := execute(env, "input:\n  generate: {interval: 1h, mapping: 'root = {}'}\noutput:\n  test_sink: {}\n", r, 10*time.Second, slog.New(slog.DiscardHandler))
 	if err != nil || time.Since(begun) > 9*time.Second {

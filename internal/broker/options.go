@@ -87,7 +87,6 @@ func (s *Subscription) groupOptions() []kgo.Opt {
 		kgo.KeepControlRecords(),                          // how far the log was read, also where no record is left
 		kgo.Balancers(kgo.CooperativeStickyBalancer()),    // a rebalance takes only what moves
 		kgo.BlockRebalanceOnPoll(),                        // queues and ownership change in turn
-		kgo.RequireStableFetchOffsets(),
 		kgo.AdjustFetchOffsetsFn(s.resolve),
 		kgo.OnPartitionsAssigned(s.assigned), kgo.OnPartitionsRevoked(s.revoked), kgo.OnPartitionsLost(s.lost),
 		kgo.MaxConcurrentFetches(1),

@@ -49,12 +49,12 @@ func unconnected(t *testing.T, c Checkpoints) *Subscription {
 	}
 }
 
-// logOf is a topic of one partition with records from 0 to end, and no commit.
-func logOf(id byte, end int64) facts {
+// logOf is a topic of one partition with records from 0 to 99, and no commit.
+func logOf(id byte) facts {
 	listed := func(at int64) kadm.ListedOffsets {
 		return kadm.ListedOffsets{"t": {0: {Topic: "t", Offset: at}}}
 	}
-	return facts{ids: map[string][16]byte{"t": {id}}, starts: listed(0), ends: listed(end)}
+	return facts{ids: map[string][16]byte{"t": {id}}, starts: listed(0), ends: listed(100)}
 }
 
 // assign is what the client does when the partition comes.
@@ -77,10 +77,10 @@ func gate(s *Subscription) (open bool, epoch int64) {
 func TestAClaimOfAnEarlierOwnershipOpensNoGate(t *testing.T) {
 	h := &held{asked: make(chan intake.TP), answer: make(chan claimed)}
 	s := unconnected(t, h)
-	assign(s, logOf(1, 100))
+	assign(s, logOf(1))
 	<-h.asked
 	lose(s)
-	assign(s, logOf(1, 100)) // the same partition, another ownership
+	assign(s, logOf(1)) // the same partition, another ownership
 	<-h.asked
 	h.answer <- claimed{1, -1} // one of both; which one is not said
 	h.answer <- claimed{2, -1}
@@ -98,12 +98,12 @@ func TestAClaimOfAnEarlierOwnershipOpensNoGate(t *testing.T) {
 func TestASeekOfAnEarlierOwnershipOpensNoGate(t *testing.T) {
 	h := &held{asked: make(chan intake.TP), answer: make(chan claimed)}
 	s := unconnected(t, h)
-	assign(s, logOf(1, 100))
+	assign(s, logOf(1))
 	<-h.asked
 	h.answer <- claimed{1, 60} // ahead of the start: the poll loop has to move there
 	s.done.Wait()
 	lose(s)
-	assign(s, logOf(1, 100))
+	assign(s, logOf(1))
 	<-h.asked
 	s.seek() // what the poll loop does next
 	if open, _ := gate(s); open {
@@ -122,7 +122,7 @@ func TestASeekOfAnEarlierOwnershipOpensNoGate(t *testing.T) {
 // A commit can wait for a rebalance to end. What it holds of partitions that went meanwhile would rewind their next owner.
 func TestACommitThatWaitedLeavesOutWhatWentMeanwhile(t *testing.T) {
 	s := unconnected(t, nil)
-	assign(s, logOf(1, 100))
+	assign(s, logOf(1))
 	tp := intake.TP{Topic: "t"}
 	s.parts[tp].durable = 50
 	durable := s.uncommitted(nil)
@@ -139,7 +139,7 @@ func TestACommitThatWaitedLeavesOutWhatWentMeanwhile(t *testing.T) {
 	if req = request(); s.stamp(durable)(req) != nil || len(req.Topics) != 0 {
 		t.Fatalf("the request still holds %+v", req.Topics)
 	}
-	assign(s, logOf(1, 100)) // it came back, and another may have gone on with it in between
+	assign(s, logOf(1)) // it came back, and another may have gone on with it in between
 	if req = request(); s.stamp(durable)(req) != nil || len(req.Topics) != 0 {
 		t.Fatalf("the request still holds %+v of an earlier ownership", req.Topics)
 	}
@@ -153,14 +153,14 @@ func TestACommitThatWaitedLeavesOutWhatWentMeanwhile(t *testing.T) {
 
 func TestATopicWithAnotherIDAtAnAssignmentBreaksTheSubscription(t *testing.T) {
 	s := unconnected(t, nil)
-	assign(s, logOf(1, 100))
+	assign(s, logOf(1))
 	lose(s)
-	assign(s, logOf(1, 100))
+	assign(s, logOf(1))
 	if s.Err() != nil {
 		t.Fatal(s.Err())
 	}
 	lose(s)
-	assign(s, logOf(2, 100))
+	assign(s, logOf(2))
 	if !errors.Is(s.Err(), ErrRecreated) {
 		t.Fatalf("got %v: partitions of the old topic would stand still beside those of the new one", s.Err())
 	}
@@ -184,7 +184,7 @@ func TestAnUnansweredQuestionDecidesNoStartPosition(t *testing.T) {
 		"the topic's id could not be read": {func(f *facts) { delete(f.ids, "t") }, "no id"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := logOf(1, 100)
+			f := logOf(1)
 			tc.change(&f)
 			err := errorsOf(found, f)
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
@@ -289,7 +289,7 @@ func TestTheTuningIsTakenByTheClient(t *testing.T) {
 func TestOnlyTheLastClaimOfAnOwnershipCounts(t *testing.T) {
 	h := &held{asked: make(chan intake.TP, 2), answer: make(chan claimed)}
 	s := unconnected(t, h)
-	assign(s, logOf(1, 100))
+	assign(s, logOf(1))
 	<-h.asked
 	s.mu.Lock()
 	s.claim(s.parts[intake.TP{Topic: "t"}])

@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -268,6 +267,6 @@ func (b *book) complete(committed map[intake.TP]int64) {
 		}
 	}
 	if b.fenced == 0 && b.copies == 0 {
-		b.t.Log(fmt.Sprintf("no batch was fenced and none came twice: a calm storm of %d members", stormMembers))
+		b.t.Logf("no batch was fenced and none came twice: a calm storm of %d members", stormMembers)
 	}
 }

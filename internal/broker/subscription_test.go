@@ -113,6 +113,7 @@ func newLedger() *ledger {
 
 // work takes batches as a lane does until total records are stored, refusing some at random.
 func (l *ledger) work(t *testing.T, sub *Subscription, total int, ended chan struct{}) {
+	t.Helper()
 	for {
 		batch, err := sub.Next(t.Context(), ended)
 		if err != nil {
@@ -143,6 +144,7 @@ func (l *ledger) work(t *testing.T, sub *Subscription, total int, ended chan str
 }
 
 func (l *ledger) take(t *testing.T, b *intake.Batch) {
+	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, span := range b.Spans {
