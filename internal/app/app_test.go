@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"appliance/internal/health"
 	"appliance/internal/intake"
+	"appliance/internal/meter"
 	"appliance/internal/pipeline"
 	"appliance/internal/run"
 	"appliance/internal/supervisor"
@@ -97,5 +99,35 @@ func TestARestartedRunHasTheWholePatience(t *testing.T) {
 		if got := len(w.look(current, at, ends, now.Add(step.after))) > 0; got != step.stalled {
 			t.Errorf("run %d after %s: stalled %t", step.of, step.after, got)
 		}
+	}
+}
+
+// A process whose operators' door broke drains and ends with that error: nobody could see it any more.
+func TestABrokenListenerEndsTheProcessWithAnError(t *testing.T) {
+	s := begin(t, 1, runs(0))
+	s.stop() // the application runs the loop itself
+	s.ended = make(chan struct{})
+	a := bare(s)
+	a.launched.Store(false)
+	a.cfg.Admin = &pipeline.Admin{}
+	a.meter = meter.New(meter.Identity{})
+	server, err := a.newDoor(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.server = server
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Start(listener)
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "serve admin") {
+		t.Fatalf("got %v, want why the door is closed", err)
+	}
+	if state := s.State(); state != supervisor.Stopped {
+		t.Errorf("the pipeline is %s", state)
 	}
 }
