@@ -40,6 +40,8 @@ func NewDeadLetters(c Cluster, topic string, maxBytes int) (*DeadLetters, error)
 		kgo.DefaultProduceTopic(topic),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.ProducerLinger(0),
+		// One request at a time: one that follows a refused one has gone without an answer until its timeout.
+		kgo.MaxProduceRequestsInflightPerBroker(1),
 		kgo.ProducerBatchMaxBytes(int32(maxBytes+batchOverhead)), // the topic's limit is one of batches too
 		kgo.ProducerBatchCompression(kgo.SnappyCompression()),
 		kgo.RecordDeliveryTimeout(20*time.Second),
