@@ -106,10 +106,10 @@ func (a *App) deps(g groupOf, current *run.Run, ran func(), log *slog.Logger) pl
 		},
 	}}
 	if g.ledger { // elsewhere a processor may drop what it likes: it costs a view and not an event
-		d.Kafka.Settled = receipts.take
+		d.Kafka.Settled, d.Kafka.Dropped = receipts.take, receipts.settle
 	}
 	d.Ledger = ledger.Deps{
-		Run: current, Group: g.group, Meter: a.meter, Now: a.clock.Now, Receipt: receipts.give,
+		Run: current, Group: g.group, Meter: a.meter, Now: a.clock.Now, Receipt: receipts.give, Connected: receipts.connect,
 		Database: func(_ context.Context, name string) (ledger.Store, error) {
 			return named(a.res.databases, "postgres", name)
 		},
@@ -118,7 +118,7 @@ func (a *App) deps(g groupOf, current *run.Run, ran func(), log *slog.Logger) pl
 		},
 	}
 	d.DeadLetter = deadletter.Deps{
-		Run: current, Group: g.group, Now: a.clock.Now, Receipt: receipts.give,
+		Run: current, Group: g.group, Now: a.clock.Now,
 		Database: func(_ context.Context, name string) (deadletter.Store, error) {
 			return named(a.res.databases, "postgres", name)
 		},
@@ -142,10 +142,31 @@ func named[T any](all map[string]T, kind, name string) (T, error) {
 	return v, nil
 }
 
-// receipts holds the batches that the output made durable and the engine has not acknowledged yet.
+// receipts holds the batches that the output made durable and the engine has not acknowledged yet, and what makes one
+// durable that the output never saw.
 type receipts struct {
-	mu    sync.Mutex
-	given map[*intake.Batch]bool
+	mu      sync.Mutex
+	given   map[*intake.Batch]bool
+	dropped func(context.Context, *intake.Batch) error
+}
+
+func (r *receipts) connect(dropped func(context.Context, *intake.Batch) error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dropped = dropped
+}
+
+// errNotConnected is the refusal of a batch that was acknowledged before the output connected.
+var errNotConnected = errors.New("a batch was acknowledged before the output connected")
+
+func (r *receipts) settle(ctx context.Context, b *intake.Batch) error {
+	r.mu.Lock()
+	dropped := r.dropped
+	r.mu.Unlock()
+	if dropped == nil {
+		return errNotConnected
+	}
+	return dropped(ctx, b)
 }
 
 func (r *receipts) give(b *intake.Batch) {

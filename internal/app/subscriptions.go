@@ -185,6 +185,7 @@ type observer struct {
 type subscriptionMeter interface {
 	StartPosition(group, topic, from string)
 	OffsetGap(group, topic string, records int64)
+	OffsetSkipped(group, topic string, records int64)
 	TopicRecreated(group, topic string)
 }
 
@@ -201,8 +202,10 @@ func (o observer) Started(tp intake.TP, start offset.Start) {
 	switch {
 	case start.Foreign:
 		log.Warn("committed offset belongs to an earlier topic of this name and was not used")
-	case start.Origin != offset.FromCommit:
-		log.Warn("group has no committed offset here")
+	case start.Origin == offset.FromCheckpoint:
+		log.Warn("group has no committed offset here and goes on at its checkpoint")
+	case start.Origin == offset.FromEarliest:
+		log.Info("group has neither a committed offset nor a checkpoint here")
 	default:
 		log.Debug("reading starts")
 	}
@@ -233,6 +236,13 @@ func (o observer) Gap(tp intake.TP, records int64) {
 	o.log.Error("records were deleted by retention before they were read", append(at(tp), slog.Int64("records", records))...)
 }
 
+// Skipped says that records between checkpoint and commit are not read: an order that is obeyed, and never in silence.
+func (o observer) Skipped(tp intake.TP, records int64) {
+	o.meter.OffsetSkipped(o.group, tp.Topic, records)
+	o.log.Error("committed offset is beyond the checkpoint and is obeyed: the records between are not read. Were the group's offsets moved forward, or is the database an earlier state?",
+		append(at(tp), slog.Int64("records", records))...)
+}
+
 // Recreated says that the topic has a new id.
 func (o observer) Recreated(topic string) {
 	o.meter.TopicRecreated(o.group, topic)
@@ -261,8 +271,6 @@ func causeClass(err error) string {
 		return "topic-recreated"
 	case errors.Is(err, errPanic), errors.Is(err, kafka.ErrPanic):
 		return "panic"
-	case errors.Is(err, kafka.ErrNoReceipt):
-		return "no-receipt"
 	case errors.Is(err, kafka.ErrConnect):
 		return "broker"
 	default:

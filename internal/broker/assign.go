@@ -69,7 +69,7 @@ func (s *Subscription) begin(tp intake.TP, facts facts) int64 {
 	}
 	s.ids[tp.Topic] = id
 	p.topicID, p.expect, p.start, p.log, p.committed, p.durable = id, start.At, start.At, facts.log(tp), -1, -1
-	p.seekAt = start.Origin == offset.FromEarliest
+	p.seekAt, p.compared = start.Origin == offset.FromEarliest, false
 	if start.Origin == offset.FromCommit {
 		p.committed = facts.commit(tp).At
 	}

@@ -88,6 +88,10 @@ func (s *Subscription) claimBack(tp intake.TP, claim uint64, epoch, next int64) 
 	}
 	p.epoch, p.checkpoint, p.cancel = epoch, next, nil
 	s.opts.Observer.Claimed(tp, epoch, offset.Ahead(next, p.committed))
+	if skipped := offset.Ahead(p.committed, next); skipped > 0 && !p.compared {
+		s.opts.Observer.Skipped(tp, skipped)
+	}
+	p.compared = true
 	s.openGate(p)
 	s.wake()
 }

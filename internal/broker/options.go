@@ -36,10 +36,13 @@ type Observer interface {
 	Started(tp intake.TP, start offset.Start)                 // reading begins
 	Claimed(tp intake.TP, epoch, ahead int64)                 // ahead: how far the checkpoint is beyond Kafka's commit
 	Unclaimed(tp intake.TP, since time.Duration, cause error) // the claim is not back yet; cause is of its last try
-	Gap(tp intake.TP, records int64)                          // retention took records unread
-	Recreated(topic string)                                   // the topic has a new id
-	Revoked(tp intake.TP)                                     // owned no more
-	CommitFailed(err error)                                   // offsets were not committed this time; nothing is lost
+	// Skipped: Kafka's commit, which is obeyed, is beyond the checkpoint. Somebody moved the group's offsets forward, or the
+	// database was restored to an earlier state.
+	Skipped(tp intake.TP, records int64)
+	Gap(tp intake.TP, records int64) // retention took records unread
+	Recreated(topic string)          // the topic has a new id
+	Revoked(tp intake.TP)            // owned no more
+	CommitFailed(err error)          // offsets were not committed this time; nothing is lost
 }
 
 // Options of a subscription. Acknowledgement is not among them: offsets are committed once their records are durable.

@@ -22,6 +22,7 @@ type partition struct {
 
 	claimed    bool // the gate: nothing is handed out before the claim is back
 	leaving    bool // being revoked: what is out may end, nothing new begins
+	compared   bool // commit and checkpoint, once a term
 	epoch      int64
 	checkpoint int64              // next offset the checkpoint store had at the claim; -1 none or unknown
 	cancel     context.CancelFunc // of the claim under way

@@ -16,10 +16,10 @@ import (
 // pollRecords bounds one poll, and by that how far the queues overshoot their bound.
 const pollRecords = 4000
 
-// poll fills the queues until ctx ends. A rebalance is allowed as soon as the records are in the queues: it is never held
+// poll fills the queues until ctx ends or the subscription is broken. A rebalance is allowed as soon as the records are in the queues: it is never held
 // up by a batch.
 func (s *Subscription) poll(ctx context.Context) {
-	for s.awaitRoom(ctx) {
+	for s.awaitRoom(ctx) && s.Err() == nil {
 		polling := s.interruptible(ctx)
 		fetches := s.client.PollRecords(polling, pollRecords)
 		s.errors(ctx, fetches)

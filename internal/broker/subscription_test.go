@@ -25,6 +25,7 @@ type seen struct {
 	mu        sync.Mutex
 	starts    map[intake.TP]offset.Start
 	gaps      map[intake.TP]int64
+	skipped   map[intake.TP]int64
 	recreated int
 	epochs    map[intake.TP]int64
 	next      map[intake.TP]int64
@@ -32,13 +33,14 @@ type seen struct {
 }
 
 func newSeen() *seen {
-	return &seen{starts: map[intake.TP]offset.Start{}, gaps: map[intake.TP]int64{}, epochs: map[intake.TP]int64{}, next: map[intake.TP]int64{}, unclaimed: map[intake.TP]int{}}
+	return &seen{starts: map[intake.TP]offset.Start{}, gaps: map[intake.TP]int64{}, skipped: map[intake.TP]int64{}, epochs: map[intake.TP]int64{}, next: map[intake.TP]int64{}, unclaimed: map[intake.TP]int{}}
 }
 
 func (s *seen) note(do func()) { s.mu.Lock(); defer s.mu.Unlock(); do() }
 
 func (s *seen) Started(tp intake.TP, start offset.Start) { s.note(func() { s.starts[tp] = start }) }
 func (s *seen) Gap(tp intake.TP, n int64)                { s.note(func() { s.gaps[tp] += n }) }
+func (s *seen) Skipped(tp intake.TP, n int64)            { s.note(func() { s.skipped[tp] += n }) }
 func (s *seen) Recreated(string)                         { s.note(func() { s.recreated++ }) }
 func (s *seen) Claimed(intake.TP, int64, int64)          {}
 func (s *seen) Unclaimed(tp intake.TP, _ time.Duration, _ error) {
@@ -277,13 +279,15 @@ func TestWhereReadingStarts(t *testing.T) {
 		prune    int64
 		want     int64
 		gap      int64
+		skipped  int64
 	}{
-		"at the earliest record":                     {-1, "", -1, 0, 0, 0},
-		"at the commit, though the checkpoint is on": {30, "", 60, 0, 30, 0},
-		"at the checkpoint, when there is no commit": {-1, "", 60, 0, 60, 0},
-		"at the log's start, and the gap is said":    {10, "", -1, 50, 50, 40},
-		"a commit of an earlier topic counts not":    {30, "BBBBBBBBBBBBBBBBBBBBBB", -1, 0, 0, 0},
-		"a checkpoint beyond the log's end neither":  {-1, "", 500, 0, 0, 0},
+		"at the earliest record":                         {-1, "", -1, 0, 0, 0, 0},
+		"at the commit, though the checkpoint is on":     {30, "", 60, 0, 30, 0, 0},
+		"at the checkpoint, when there is no commit":     {-1, "", 60, 0, 60, 0, 0},
+		"at the log's start, and the gap is said":        {10, "", -1, 50, 50, 40, 0},
+		"a commit of an earlier topic counts not":        {30, "BBBBBBBBBBBBBBBBBBBBBB", -1, 0, 0, 0, 0},
+		"a checkpoint beyond the log's end neither":      {-1, "", 500, 0, 0, 0, 0},
+		"at the commit, though the checkpoint is behind": {60, "", 20, 0, 60, 0, 40},
 	} {
 		t.Run(name, func(t *testing.T) {
 			topic, s := testservices.Topic(t, bootstrap, 1, nil), newSeen()
@@ -307,6 +311,9 @@ func TestWhereReadingStarts(t *testing.T) {
 			}
 			if s.gaps[tp] != tc.gap {
 				t.Errorf("gap %d, want %d", s.gaps[tp], tc.gap)
+			}
+			if s.skipped[tp] != tc.skipped {
+				t.Errorf("%d records were said to be skipped, want %d", s.skipped[tp], tc.skipped)
 			}
 		})
 	}

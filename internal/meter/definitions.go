@@ -36,6 +36,7 @@ const (
 	divergence     = "consume_checkpoint_divergence"
 	startPositions = "consume_start_positions_total"
 	offsetGap      = "consume_offset_gap_records_total"
+	offsetSkipped  = "consume_offset_skipped_records_total"
 	topicRecreated = "consume_topic_recreated_total"
 	restarts       = "consume_restarts_total"
 	dlqDepth       = "dlq_depth"
@@ -108,6 +109,11 @@ func consumerDefinitions() []Definition {
 		{
 			Name: offsetGap, Kind: Counter, Labels: []string{"group", "topic"},
 			Meaning: "Offsets that were gone, by retention or deletion, before this group read them. Each is a record that can't become a row any more.",
+			Values:  "a group and topic of the configuration",
+		},
+		{
+			Name: offsetSkipped, Kind: Counter, Labels: []string{"group", "topic"},
+			Meaning: "Records between a partition's checkpoint and a committed offset beyond it, which is obeyed: somebody moved the group's offsets forward, or the database was restored to an earlier state. They are not read; `appliance audit` names them.",
 			Values:  "a group and topic of the configuration",
 		},
 		{

@@ -24,15 +24,15 @@ type Identity struct {
 type Meter struct {
 	registry *prometheus.Registry
 
-	batchSize                                       prometheus.Histogram
-	batchLatency                                    *prometheus.HistogramVec
-	persisted, poison                               *prometheus.CounterVec
-	duplicate, retimed                              prometheus.Counter
-	lag                                             *lags
-	running, divergence, depth                      *prometheus.GaugeVec
-	startPositions, gaps, recreated, restarts       *prometheus.CounterVec
-	broker, database                                prometheus.Gauge
-	types, causes, reasons, outcomes, positionKinds *firsts
+	batchSize                                          prometheus.Histogram
+	batchLatency                                       *prometheus.HistogramVec
+	persisted, poison                                  *prometheus.CounterVec
+	duplicate, retimed                                 prometheus.Counter
+	lag                                                *lags
+	running, divergence, depth                         *prometheus.GaugeVec
+	startPositions, gaps, skipped, recreated, restarts *prometheus.CounterVec
+	broker, database                                   prometheus.Gauge
+	types, causes, reasons, outcomes, positionKinds    *firsts
 }
 
 // New returns a meter whose counters are at zero. Of poison, every reason of the closed list has its series from the start,
@@ -132,6 +132,11 @@ func (m *Meter) OffsetGap(group, topic string, records int64) {
 	m.gaps.WithLabelValues(label(group), label(topic)).Add(float64(max(records, 0)))
 }
 
+// OffsetSkipped counts records that an offset committed beyond the checkpoint left unread.
+func (m *Meter) OffsetSkipped(group, topic string, records int64) {
+	m.skipped.WithLabelValues(label(group), label(topic)).Add(float64(max(records, 0)))
+}
+
 // TopicRecreated counts a topic that came back with another id.
 func (m *Meter) TopicRecreated(group, topic string) {
 	m.recreated.WithLabelValues(label(group), label(topic)).Inc()
@@ -178,6 +183,7 @@ func (m *Meter) register(to prometheus.Registerer) {
 	m.divergence = from.gauge(divergence)
 	m.startPositions = from.counter(startPositions)
 	m.gaps = from.counter(offsetGap)
+	m.skipped = from.counter(offsetSkipped)
 	m.recreated = from.counter(topicRecreated)
 	m.restarts = from.counter(restarts)
 	m.depth = from.gauge(dlqDepth)

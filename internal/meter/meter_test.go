@@ -81,6 +81,7 @@ func TestEveryFactIsCountedWhereItsNameSays(t *testing.T) {
 	m.Retimed(2)
 	m.StartPosition("g", "t", "checkpoint")
 	m.OffsetGap("g", "t", 490)
+	m.OffsetSkipped("g", "t", 490)
 	m.TopicRecreated("g", "t")
 	m.Restart("persist", "transient")
 	m.SetRunning("persist", 1)
@@ -135,6 +136,7 @@ func TestEveryDefinitionIsInTheExpositionWithItsTypeAndLabels(t *testing.T) {
 	m.SetDivergence("p", 0)
 	m.StartPosition("g", "t", "commit")
 	m.OffsetGap("g", "t", 0)
+	m.OffsetSkipped("g", "t", 0)
 	m.TopicRecreated("g", "t")
 	m.Restart("p", "c")
 	m.SetDLQDepth("t", 0)
@@ -214,6 +216,7 @@ func TestAnyTextIsALabel(t *testing.T) { // MT-02
 		m.BatchLatency(text, 1)
 		m.StartPosition(text, text, text)
 		m.OffsetGap(text, text, 1)
+		m.OffsetSkipped(text, text, 1)
 		m.TopicRecreated(text, text)
 		m.Restart(text, text)
 		m.SetRunning(text, 1)
@@ -323,6 +326,7 @@ func TestANegativeCountIsNoneAndNotAPanic(t *testing.T) {
 	m.Persisted("t", -1)
 	m.Poison("no-time", -1)
 	m.OffsetGap("g", "t", -1)
+	m.OffsetSkipped("g", "t", -1)
 	expect(t, m, "consume_records_duplicate_total", map[string]float64{"": 0})
 }
 

@@ -34,11 +34,9 @@ type Deps struct {
 	// Settled reports whether the output made every record of the batch durable, and forgets the batch. Nil where the
 	// pipeline's output gives no receipts: then the engine's ack counts.
 	Settled func(b *intake.Batch) bool
+	// Dropped makes a batch durable that the engine acknowledged and the output never saw. Set where Settled is.
+	Dropped func(ctx context.Context, b *intake.Batch) error
 }
-
-// ErrNoReceipt is the end of a run whose engine acknowledged a batch that the output never made durable: a processor
-// dropped all of its messages. Their offsets stay where they are.
-var ErrNoReceipt = errors.New("a batch was acknowledged without being stored: a processor drops whole batches ahead of the ledger")
 
 // ErrConnect is the cause of a run that could not open its subscription.
 var ErrConnect = errors.New("connect input")
@@ -105,20 +103,20 @@ func (i *input) ReadBatch(ctx context.Context) (_ service.MessageBatch, _ servic
 		i.deps.Run.Fail(fmt.Errorf("read input: %w", err))
 		return nil, nil, service.ErrEndOfInput
 	}
-	return messages(batch), func(_ context.Context, err error) error { return i.settle(batch, err) }, nil
+	return messages(batch), func(ctx context.Context, err error) error { return i.settle(ctx, batch, err) }, nil
 }
 
-// settle is the end of a batch's way: its receipt, or its return to the queue. A batch that the engine calls delivered but
-// the ledger never stored goes back too.
-func (i *input) settle(batch *intake.Batch, err error) (failed error) {
+// settle is the end of a batch's way: its receipt, or its return to the queue. A batch that the engine calls delivered
+// though the ledger never saw it, since processors dropped every message of it, is made durable first.
+func (i *input) settle(ctx context.Context, batch *intake.Batch, err error) (failed error) {
 	defer i.caught(&failed)
 	settled := i.deps.Settled == nil || i.deps.Settled(batch)
+	if err == nil && !settled {
+		err = i.deps.Dropped(ctx, batch)
+	}
 	switch {
-	case err == nil && settled:
-		i.sub.Ack(batch)
 	case err == nil:
-		i.sub.Nack(batch, false)
-		i.deps.Run.Fail(ErrNoReceipt)
+		i.sub.Ack(batch)
 	case errors.Is(err, pg.ErrFenced):
 		i.sub.Nack(batch, true)
 	default:

@@ -67,13 +67,14 @@ func (q *queue) Nack(_ *intake.Batch, fenced bool) {
 
 // scene is the input in a stream of the real engine: its run, what it reads, and the messages that reached the output.
 type scene struct {
-	run   *run.Run
-	queue *queue
-	mu    sync.Mutex
-	seen  []carrier.Carrier
-	bytes [][]byte
-	write func(service.MessageBatch) error
-	given map[*intake.Batch]bool // receipts
+	takesDropped bool
+	run          *run.Run
+	queue        *queue
+	mu           sync.Mutex
+	seen         []carrier.Carrier
+	bytes        [][]byte
+	write        func(service.MessageBatch) error
+	given        map[*intake.Batch]bool // receipts
 }
 
 func record(offset int64, value []byte) event.Record {
@@ -113,12 +114,23 @@ func (s *scene) receipt(b *intake.Batch) bool {
 	return s.given[b]
 }
 
+// dropped is the output's answer to a batch that it never saw: a refusal, unless the scene takes it.
+func (s *scene) dropped(_ context.Context, b *intake.Batch) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.takesDropped {
+		return errors.New("nobody takes what was dropped")
+	}
+	s.given[b] = true
+	return nil
+}
+
 // play runs the stream until do has returned and the engine came back.
 func (s *scene) play(t *testing.T, processors string, subscribe error, do func()) {
 	t.Helper()
 	env := pipeline.Engine()
 	err := errors.Join(kafka.Register(env, kafka.Deps{
-		Run: s.run, Settled: s.receipt,
+		Run: s.run, Settled: s.receipt, Dropped: s.dropped,
 		Subscribe: func(context.Context, kafka.Config) (kafka.Subscription, error) { return s.queue, subscribe },
 	}), env.RegisterBatchOutput("scene", service.NewConfigSpec(), func(*service.ParsedConfig, *service.Resources) (service.BatchOutput, service.BatchPolicy, int, error) {
 		return s, service.BatchPolicy{}, 1, nil
@@ -167,6 +179,16 @@ func TestABatchIsAckedOnceItIsStored(t *testing.T) {
 	}
 }
 
+func TestABatchThatWasDroppedWholeIsMadeDurableBeforeItIsAcked(t *testing.T) {
+	s := newScene(record(7, []byte("a")), record(8, []byte("b")))
+	s.takesDropped = true
+	batch := s.queue.waiting[0]
+	s.play(t, "pipeline:\n  processors:\n    - mapping: root = deleted()\n", nil, func() { <-s.queue.settled; s.run.Drain() })
+	if len(s.queue.acked) != 1 || !s.given[batch] || len(s.seen) != 0 || s.queue.nacked != 0 {
+		t.Fatalf("%d acks, durable %v, %d messages written, %d nacks", len(s.queue.acked), s.given[batch], len(s.seen), s.queue.nacked)
+	}
+}
+
 func TestWhatEndsARun(t *testing.T) {
 	refuse := func(err error) func(service.MessageBatch) error {
 		return func(service.MessageBatch) error { return err }
@@ -186,7 +208,7 @@ func TestWhatEndsARun(t *testing.T) {
 	}{
 		"an order to drain":                                {nil, filter, nil, nil, func(s *scene) { s.run.Drain() }, run.ErrDrained, 0, -1},
 		"a batch that the output refuses":                  {refuse(boom), "", nil, nil, settled, kafka.ErrRefused, 0, 1},
-		"a batch that no part of reached the output":       {nil, filter, nil, nil, settled, kafka.ErrNoReceipt, 0, 1},
+		"a batch that no part of reached the output":       {nil, filter, nil, nil, settled, kafka.ErrRefused, 0, 1},
 		"not a batch that is fenced, whose claim is anew":  {refuse(pg.ErrFenced), "", nil, nil, func(s *scene) { <-s.queue.settled; s.run.Drain() }, run.ErrDrained, 1, 1},
 		"a subscription that can't be opened":              {nil, "", boom, nil, func(*scene) {}, kafka.ErrConnect, 0, 0},
 		"a panic of the subscription, and not the process": {nil, "", nil, func() { panic("next") }, func(*scene) {}, kafka.ErrPanic, 0, 0},

@@ -63,6 +63,9 @@ type Deps struct {
 	DeadLetters func(ctx context.Context, name string) (Publisher, error)
 	// Receipt is called once every record of the batch is durable, before the engine learns of it.
 	Receipt func(b *intake.Batch)
+	// Connected is given what makes a batch durable of which no message reaches the output, since processors dropped them
+	// all: it becomes dead letters and a checkpoint, as the rest of a batch does. Nil where nobody asks.
+	Connected func(dropped func(ctx context.Context, b *intake.Batch) error)
 }
 
 // Register adds the output to the environment.
@@ -104,6 +107,17 @@ func (o *output) Connect(ctx context.Context) error {
 		err = fmt.Errorf("%w: %w", ErrConnect, err)
 		o.deps.Run.Fail(err)
 		return err
+	}
+	if o.deps.Connected != nil {
+		o.deps.Connected(o.dropped)
+	}
+	return nil
+}
+
+// dropped makes a batch durable that the engine acknowledges without having written it.
+func (o *output) dropped(ctx context.Context, b *intake.Batch) error {
+	if err := o.settle(ctx, settleDropped(b, o.deps.Run.Pipeline, o.deps.Now())); err != nil {
+		return o.fail(ctx, err)
 	}
 	return nil
 }

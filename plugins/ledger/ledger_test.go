@@ -158,6 +158,14 @@ func TestLettersAreDurableBeforeAnyTransactionIsOpen(t *testing.T) {
 	b.expect(2, 104, "0/103:processor-failed", "0/101:unpersistable")
 }
 
+func TestABatchThatProcessorsDroppedWholeIsDeadLettersAndACheckpoint(t *testing.T) {
+	b := newBench(t, "")
+	if err := b.out.dropped(t.Context(), batchOf(3, 0)); err != nil {
+		t.Fatal(err)
+	}
+	b.expect(0, 103, "0/100:processor-failed", "0/101:processor-failed", "0/102:processor-failed")
+}
+
 func TestNoLetterIsPublishedWhileTheDatabaseIsAway(t *testing.T) {
 	b := newBench(t, "")
 	messages := decoded(batchOf(4, 0))

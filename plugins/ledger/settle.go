@@ -59,6 +59,14 @@ func settle(messages []message, pipeline string, at time.Time) (settlement, erro
 	return s.settlement, nil
 }
 
+// settleDropped decides about a batch none of whose messages arrived.
+func settleDropped(b *intake.Batch, pipeline string, at time.Time) settlement {
+	s := settling{pipeline: pipeline, at: at, lettered: map[*event.Record]bool{}}
+	s.batches = []*intake.Batch{b}
+	s.account(b)
+	return s.settlement
+}
+
 type settling struct {
 	settlement
 	pipeline string
