@@ -151,7 +151,19 @@ func (s *subscriptions) discard(ctx context.Context, key string, sub *broker.Sub
 		delete(s.open, key)
 	}
 	s.mu.Unlock()
-	return sub.Close(ctx)
+	return errors.Join(undone(sub), sub.Close(ctx))
+}
+
+// undone says what was handed out and came back: the last attempt at it failed or was cancelled.
+func undone(sub *broker.Subscription) error {
+	records := 0
+	for _, p := range sub.Progress() {
+		records += p.Back
+	}
+	if records == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d records were handed out and not stored", records)
 }
 
 // closeAll leaves every group, at the end of the process. An error says whose progress Kafka was not told.

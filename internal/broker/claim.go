@@ -131,7 +131,7 @@ func (s *Subscription) seek() {
 		if p == nil || !p.owned || p.term != to.term || !p.seekAt {
 			continue
 		}
-		p.queue, p.bytes, p.expect, p.seekAt, p.claimed = nil, 0, p.start, false, true
+		p.queue, p.bytes, p.back, p.expect, p.seekAt, p.claimed = nil, 0, 0, p.start, false, true
 		s.client.SetOffsets(map[string]map[int32]kgo.EpochOffset{p.tp.Topic: {p.tp.Partition: {Epoch: -1, Offset: p.start}}})
 		s.pace(p)
 	}

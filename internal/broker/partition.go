@@ -31,6 +31,7 @@ type partition struct {
 	queue  []event.Record
 	oldest time.Time // when the first of queue came in
 	bytes  int
+	back   int // of the queue's head: records that were handed out and came back
 	paused bool
 	expect int64 // offset of the next record to come in, if the log has no jumps
 
@@ -44,6 +45,7 @@ func (p *partition) take(n int) []event.Record {
 	records := p.queue[:n:n]
 	p.queue = p.queue[n:]
 	p.bytes -= size(records)
+	p.back = max(0, p.back-n)
 	return records
 }
 
@@ -52,6 +54,7 @@ func (p *partition) putBack(records []event.Record, now time.Time) {
 	p.queue = append(records, p.queue...)
 	p.oldest = now
 	p.bytes += size(records)
+	p.back += len(records)
 }
 
 // position is the next offset after what is durable. With nothing in memory it is the next to be read, since a log can end
@@ -73,7 +76,7 @@ func (p *partition) leave() {
 		p.cancel()
 	}
 	p.owned, p.claimed, p.leaving, p.seekAt, p.cancel, p.claim = false, false, false, false, nil, 0
-	p.queue, p.bytes, p.paused = nil, 0, false
+	p.queue, p.bytes, p.back, p.paused = nil, 0, 0, false
 	p.durable, p.committed = -1, -1
 }
 
@@ -95,6 +98,7 @@ type Progress struct {
 	Claimed    bool  // the gate is open
 	Busy       bool  // a batch is out
 	Waiting    int   // records in memory
+	Back       int   // of them, those that were handed out and came back undone
 	Durable    int64 // next offset after what became durable in this ownership; -1 nothing yet
 	Committed  int64 // what Kafka was told last; -1 nothing yet
 	Checkpoint int64 // next offset the checkpoint had when it was claimed; -1 none

@@ -228,7 +228,7 @@ func (s *Subscription) Progress() []Progress {
 	for _, p := range s.parts {
 		if p.owned {
 			all = append(all, Progress{
-				TP: p.tp, TopicID: p.topicID, Claimed: p.claimed, Busy: p.busy, Waiting: len(p.queue),
+				TP: p.tp, TopicID: p.topicID, Claimed: p.claimed, Busy: p.busy, Waiting: len(p.queue), Back: p.back,
 				Durable: p.durable, Committed: p.committed, Checkpoint: p.checkpoint, Position: p.position(),
 			})
 		}
