@@ -35,7 +35,7 @@ func runDev(ctx context.Context, e *environment, args []string, f runFlags) erro
 	lookup := overlay(devEnvironment(services), e.getenv)
 	err = ensureDevTopics(ctx, e, args, lookup)
 	if err == nil {
-		err = run(ctx, e, args, f, lookup, func(addr app.Addresses) { greet(e.stderr, f.data, services, addr) })
+		err = run(ctx, e, args, f, lookup, func(addr app.Addresses) { greet(e.stderr, e.program, f.data, services, addr) })
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
@@ -86,17 +86,19 @@ func ensureDevTopics(ctx context.Context, e *environment, args []string, lookup 
 	return nil
 }
 
-// greet says where everything is and what to do first.
-func greet(w io.Writer, data string, s *embedded.Services, addr app.Addresses) {
+// greet says where everything is and what to do first. program is how this one was called.
+func greet(w io.Writer, program, data string, s *embedded.Services, addr app.Addresses) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nappliance is ready.\n\n")
 	fmt.Fprintf(&b, "  admin     %s\n", addr.Admin)
 	fmt.Fprintf(&b, "  kafka     %s\n", s.KafkaBootstrap)
 	fmt.Fprintf(&b, "  postgres  %s\n\n", s.PostgresURL)
-	fmt.Fprintf(&b, "Send events, and see their rows:\n")
-	fmt.Fprintf(&b, "  appliance generate -n 10 | KAFKA_BOOTSTRAP_SERVERS=%s appliance produce -\n", s.KafkaBootstrap)
-	fmt.Fprintf(&b, "  psql '%s' -c 'select ce_id, ce_type, ce_source from events.cloud_event order by event_uid desc limit 10'\n", s.PostgresURL)
+	fmt.Fprintf(&b, "Send events, see their rows, and have it proved, in another terminal:\n")
+	fmt.Fprintf(&b, "  export KAFKA_BOOTSTRAP_SERVERS=%s DATABASE_URL='%s'\n", s.KafkaBootstrap, s.PostgresURL)
+	fmt.Fprintf(&b, "  %[1]s generate -n 10 | %[1]s produce -\n", program)
+	fmt.Fprintf(&b, "  psql \"$DATABASE_URL\" -c 'select ce_id, ce_type, ce_source from events.cloud_event order by event_uid desc limit 10'\n")
+	fmt.Fprintf(&b, "  %s audit\n", program)
 	fmt.Fprintf(&b, "Ask how far it is:\n")
-	fmt.Fprintf(&b, "  curl -H \"Authorization: Bearer $(appliance token --data %s)\" %s/admin/consumer\n\n", data, addr.Admin)
-	fmt.Fprint(w, b.String()) //nolint:errcheck // words for a person
+	fmt.Fprintf(&b, "  curl -H \"Authorization: Bearer $(%s token --data %s)\" %s/admin/consumer\n\n", program, data, addr.Admin)
+	_, _ = io.WriteString(w, b.String()) // words for a person
 }

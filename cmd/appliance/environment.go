@@ -8,6 +8,7 @@ import (
 
 // environment is what a verb knows of the process around it. main makes the only real one; a test makes its own.
 type environment struct {
+	program        string // how it was called, for what people are told to type
 	stdin          io.Reader
 	stdout, stderr io.Writer // data for programs, words for people
 	getenv         func(name string) (value string, set bool)

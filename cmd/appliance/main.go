@@ -17,7 +17,8 @@ func main() { os.Exit(mainCode()) }
 // mainCode is main without the exit, so that a test can be the binary.
 func mainCode() int {
 	e := &environment{
-		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		program: os.Args[0],
+		stdin:   os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		getenv: os.LookupEnv, now: time.Now, isTerminal: term.IsTerminal(int(os.Stderr.Fd())),
 	}
 	ctx, stop := untilSignalled(e)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -30,7 +31,30 @@ func newRootCmd(e *environment) *cobra.Command {
 		newRunCmd(e), newLintCmd(e), newExplainCmd(e), newMigrateCmd(e), newTopicsCmd(e), newGenerateCmd(e),
 		newProduceCmd(e), newAuditCmd(e), newDLQCmd(e), newBenchCmd(e), newTokenCmd(e), newVersionCmd(e),
 	)
+	strict(root)
 	return root
+}
+
+// strict makes wrong words on the command line a refusal, exit code 2, at every depth: cobra's own would be a failure, and
+// a word that a group of verbs doesn't know would print its help and succeed.
+func strict(cmd *cobra.Command) {
+	check := cmd.Args
+	if cmd.HasSubCommands() {
+		check, cmd.RunE = unknownVerb, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
+	if check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			err := check(cmd, args)
+			if _, known := errors.AsType[*exitError](err); err == nil || known {
+				return err
+			}
+			return refused(fmt.Errorf("%w\nSee: %s --help", err, cmd.CommandPath()))
+		}
+	}
+	for _, child := range cmd.Commands() {
+		child.SuggestionsMinimumDistance = cmd.SuggestionsMinimumDistance
+		strict(child)
+	}
 }
 
 func unknownVerb(cmd *cobra.Command, args []string) error {

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,6 +34,9 @@ func newRunCmd(e *environment) *cobra.Command {
 		Example: "  appliance run --dev\n  KAFKA_BOOTSTRAP_SERVERS=… DATABASE_URL=… ADMIN_AUTH_SECRET=… appliance run",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !f.dev && cmd.Flags().Changed("data") {
+				return refused(errors.New("--data is of --dev: without it appliance keeps nothing on this machine"))
+			}
 			if f.dev {
 				return runDev(cmd.Context(), e, args, f)
 			}
@@ -43,7 +45,7 @@ func newRunCmd(e *environment) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&f.dev, "dev", false, "embed everything: broker, PostgreSQL, secrets")
 	cmd.Flags().StringVar(&f.data, "data", ".appliance", "with --dev: the folder that holds it all")
-	cmd.Flags().StringVar(&f.readyFile, "ready-file", "", "write one JSON object with the addresses to this file once everything answers")
+	cmd.Flags().StringVar(&f.readyFile, "ready-file", "", "write one JSON object with the addresses to this file (0600, since the database's has its password) once everything answers")
 	return cmd
 }
 
@@ -163,11 +165,4 @@ func overlay(given map[string]string, lookup func(string) (string, bool)) func(s
 		}
 		return lookup(name)
 	}
-}
-
-func valueOf(lookup func(string) (string, bool), name, otherwise string) string {
-	if v, ok := lookup(name); ok && strings.TrimSpace(v) != "" {
-		return v
-	}
-	return otherwise
 }

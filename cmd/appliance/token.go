@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -54,7 +55,7 @@ func adminSecret(e *environment, data string) (string, error) {
 	}
 	secret, _ := e.getenv("ADMIN_AUTH_SECRET")
 	if strings.TrimSpace(secret) == "" {
-		return "", fmt.Errorf("ADMIN_AUTH_SECRET is not set: set it, or name the data folder of `run --dev` with --data")
+		return "", errors.New("ADMIN_AUTH_SECRET is not set: set it, or name the data folder of `run --dev` with --data")
 	}
 	return secret, nil
 }
