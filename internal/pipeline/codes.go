@@ -44,6 +44,7 @@ const (
 	CodeLatestBeforeStore Code = "latest-before-ledger"
 	CodeRecordsDropped    Code = "records-dropped"
 	CodeBatchDivided      Code = "batch-divided"
+	CodeUndecoded         Code = "undecoded-ledger"
 	CodeNotOutermost      Code = "not-outermost"
 	CodeFixedProperty     Code = "fixed-property"
 	CodePooledDirect      Code = "pooled-without-direct-url"
@@ -102,6 +103,7 @@ func meaningExplanations() []Explanation {
 		{CodeCompactedLetters, "A dead-letter topic is compacted", "Its key is the origin; a recreated origin topic would overwrite the letters of the one before.", "Set cleanup_policy to delete."},
 		{CodeLatestBeforeStore, "A ledger that begins at the end", "A new or rebuilt group would skip everything published before it, silently.", "Leave start at earliest."},
 		{CodeRecordsDropped, "A processor drops or merges records ahead of a ledger", "The ledger accounts for each record: one that a processor dropped becomes a dead letter.", "Route records instead of dropping them, or expect the dead letters."},
+		{CodeUndecoded, "A ledger without its decoder or its input", "The ledger writes events that cloudevents_decode made of records of a kafka input, and commits their offsets; it has no use for other messages.", "Read with input \"kafka\", and put processor \"cloudevents_decode\" {} first."},
 		{CodeBatchDivided, "A processor divides or rebuilds batches ahead of a ledger", "The ledger gets a batch as it was read, or it takes the records of the other parts for dropped and makes dead letters of good ones.", "Remove it, or do that work in a second pipeline with its own group."},
 		{CodeNotOutermost, "A component that cannot stand inside another", "The kafka input and the ledger deal in whole batches and in the group's subscription: they are a pipeline's input and output themselves.", "Take it out; for a second use of the records declare a second pipeline with its own group."},
 		{CodeFixedProperty, "A property that is fixed", "Properties that decide whether records are lost are not configuration, and those unknown here would be ignored.", "Remove it."},

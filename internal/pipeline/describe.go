@@ -128,7 +128,17 @@ func (f *field) shownDefault() string {
 func (l language) usage(kind Kind, c component) string {
 	w := &writer{specs: l.specs}
 	w.open(`pipeline "example"`)
-	if kind != Input {
+	switch {
+	case kind == Output && c.Name == ledgerOutput: // it accepts nothing else
+		w.line(`input "kafka" {
+  cluster = kafka.main
+  topics = ["events.cloudevents.v1"]
+  group = "example"
+}`)
+		w.blank()
+		w.line(`processor "cloudevents_decode" {}`)
+		w.blank()
+	case kind != Input:
 		w.line(`input "stdin" {}`)
 		w.blank()
 	}

@@ -133,6 +133,7 @@ func (c *compiler) ledger(b *boundPipeline) {
 		c.fail(CodeLatestBeforeStore, start.at, "A ledger that begins at the end",
 			"With start = \"latest\" a new group skips every record that was published before it.")
 	}
+	c.decoded(b)
 	for _, part := range b.components {
 		if why := divides(part.name); part.kind == Processor && why != "" {
 			c.fail(CodeBatchDivided, part.at, "A batch divided ahead of a ledger",
@@ -142,6 +143,19 @@ func (c *compiler) ledger(b *boundPipeline) {
 			c.warn(CodeRecordsDropped, part.at, "Records dropped ahead of a ledger",
 				"Processor %q %s. The ledger accounts for every record: one that is missing becomes a dead letter.", part.name, why)
 		}
+	}
+}
+
+// decoded refuses a ledger that would get messages it can't account for.
+func (c *compiler) decoded(b *boundPipeline) {
+	has := slices.ContainsFunc(b.components, func(part boundComponent) bool {
+		return part.kind == Processor && part.name == "cloudevents_decode"
+	})
+	switch {
+	case b.kafka == nil:
+		c.fail(CodeUndecoded, b.at, "A ledger without a kafka input", "The ledger of pipeline %q accounts for records and their offsets: only the kafka input has them.", b.name)
+	case !has:
+		c.fail(CodeUndecoded, b.at, "A ledger without a decoder", "Pipeline %q has no processor \"cloudevents_decode\": the ledger writes the events that it makes of records.", b.name)
 	}
 }
 

@@ -74,7 +74,15 @@ func Spec() *service.ConfigSpec {
 				Description("Other verdicts for a SQLSTATE or a class of them: `record`, `transient`, `duplicate` or `defect`.").
 				Example(map[string]any{"P0001": "record"}),
 		).
-		Example("Rows and dead letters", "The shipped pipeline's output.", `
+		Example("Rows and dead letters", "The shipped pipeline, in short.", `
+input:
+  kafka:
+    cluster: main
+    topics: [events.cloudevents.v1]
+    group: cobalt-cloudevents-v1
+pipeline:
+  processors:
+    - cloudevents_decode: {}
 output:
   postgres_ledger:
     database: events
