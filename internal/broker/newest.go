@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"appliance/internal/deadletter"
@@ -38,19 +37,14 @@ func Newest(ctx context.Context, a *Admin, c Cluster, topic string, limit int, t
 	if err != nil {
 		return nil, err
 	}
-	ends, err := a.StableEnds(ctx, topic)
-	if err != nil {
+	if logs, err = a.Readable(ctx, logs, topic); err != nil {
 		return nil, err
 	}
 	tails, ranges := map[intake.TP]*deadletter.Tail{}, map[intake.TP]offset.Log{}
 	for tp, log := range logs {
-		end, ok := ends[tp]
-		if !ok {
-			return nil, fmt.Errorf("list committed end of %s/%d: no answer", tp.Topic, tp.Partition)
-		}
-		from := max(log.Start, end-int64(limit))
-		tails[tp] = &deadletter.Tail{Partition: tp.Partition, Start: log.Start, From: from, End: end, Whole: true}
-		ranges[tp] = offset.Log{Start: from, End: end}
+		from := max(log.Start, log.End-int64(limit))
+		tails[tp] = &deadletter.Tail{Partition: tp.Partition, Start: log.Start, From: from, End: log.End, Whole: true}
+		ranges[tp] = offset.Log{Start: from, End: log.End}
 	}
 	reading, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -13,7 +13,8 @@ import (
 
 // Read hands each record between the given offsets (end excluded) to take, in order within a partition. It joins no group
 // and moves nothing. It returns once every partition has reached its end; offsets without a record (compacted, or a
-// transaction's marker) are passed over. ctx bounds it; take's error ends it.
+// transaction's marker) are passed over. It reads committed records, so an end behind an open transaction is reached only
+// when that one is over: ask Admin.Readable for ends. ctx bounds it; take's error ends it.
 func Read(ctx context.Context, c Cluster, topicIDs map[string][16]byte, ranges map[intake.TP]offset.Log, take func(event.Record) error) error {
 	_, err := readRanges(ctx, c, topicIDs, ranges, take)
 	return err

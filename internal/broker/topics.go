@@ -92,7 +92,8 @@ func (a *Admin) Missing(ctx context.Context, names ...string) ([]string, error) 
 	return missing, nil
 }
 
-// Logs returns each partition's first and next offset.
+// Logs returns each partition's first and next offset. An open transaction's records lie before that next offset, and a
+// reader of committed records does not reach it while it is open: see Readable.
 func (a *Admin) Logs(ctx context.Context, topics ...string) (map[intake.TP]offset.Log, error) {
 	starts, err := a.adm.ListStartOffsets(ctx, topics...)
 	if err != nil {
@@ -102,17 +103,51 @@ func (a *Admin) Logs(ctx context.Context, topics ...string) (map[intake.TP]offse
 	if err != nil {
 		return nil, fmt.Errorf("list end offsets: %w", err)
 	}
+	return logsOf(starts, ends)
+}
+
+// logsOf puts the two answers together. A partition that one of them lacks has no log that anybody could rely on.
+func logsOf(starts, ends kadm.ListedOffsets) (map[intake.TP]offset.Log, error) {
 	logs := map[intake.TP]offset.Log{}
 	var failed error
 	ends.Each(func(end kadm.ListedOffset) {
-		start, _ := starts.Lookup(end.Topic, end.Partition)
-		if err := errors.Join(end.Err, start.Err); err != nil {
+		start, answered := starts.Lookup(end.Topic, end.Partition)
+		err := errors.Join(end.Err, start.Err)
+		if !answered {
+			err = errors.Join(err, errNoAnswer)
+		}
+		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("list offsets of %s/%d: %w", end.Topic, end.Partition, err))
 			return
 		}
 		logs[intake.TP{Topic: end.Topic, Partition: end.Partition}] = offset.Log{Start: start.Offset, End: end.Offset}
 	})
+	starts.Each(func(start kadm.ListedOffset) {
+		if _, answered := ends.Lookup(start.Topic, start.Partition); !answered {
+			failed = errors.Join(failed, fmt.Errorf("list offsets of %s/%d: %w", start.Topic, start.Partition, errNoAnswer))
+		}
+	})
 	return logs, failed
+}
+
+var errNoAnswer = errors.New("the broker left the partition out of its answer")
+
+// Readable returns of each log what a reader of committed records can read now, for Read: it ends where the first open
+// transaction began, which may be before the log's end. logs are those that Logs returned for the topics.
+func (a *Admin) Readable(ctx context.Context, logs map[intake.TP]offset.Log, topics ...string) (map[intake.TP]offset.Log, error) {
+	ends, err := a.StableEnds(ctx, topics...)
+	if err != nil {
+		return nil, err
+	}
+	readable := make(map[intake.TP]offset.Log, len(logs))
+	for tp, log := range logs {
+		end, ok := ends[tp]
+		if !ok {
+			return nil, fmt.Errorf("list committed end of %s/%d: %w", tp.Topic, tp.Partition, errNoAnswer)
+		}
+		readable[tp] = offset.Log{Start: log.Start, End: min(log.End, end)}
+	}
+	return readable, nil
 }
 
 // StableEnds returns the offsets up to which a reader of committed records can read now: an open transaction ends them.
