@@ -35,7 +35,8 @@ type Sources struct {
 	Database     *pg.DB
 }
 
-// Options narrow an audit. The zero value is the whole of every partition, up to its end when the audit begins.
+// Options narrow an audit. The zero value is the whole of every partition, up to its end when the audit begins, or up to
+// where the first transaction began that is open then: what comes behind it cannot be read yet.
 type Options struct {
 	Partitions   []int32 // empty: all
 	From, To     *int64  // offsets in every partition, To excluded
@@ -51,7 +52,8 @@ type part struct {
 	topic                 string
 	topicID               [16]byte
 	partition             int32
-	log                   offset.Log
+	log                   offset.Log // as it is
+	readable              offset.Log // what a reader of committed records can read of it: less while a transaction is open
 	checkpoint, committed *int64
 	book                  *book
 }
@@ -122,11 +124,15 @@ func (a *auditor) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	readable, err := a.src.EventsAdmin.Readable(ctx, logs, a.target.Topics...)
+	if err != nil {
+		return err
+	}
 	for tp, log := range logs {
 		if len(a.opts.Partitions) > 0 && !slices.Contains(a.opts.Partitions, tp.Partition) {
 			continue
 		}
-		p := &part{topic: tp.Topic, topicID: a.ids[tp.Topic], partition: tp.Partition, log: log}
+		p := &part{topic: tp.Topic, topicID: a.ids[tp.Topic], partition: tp.Partition, log: log, readable: readable[tp]}
 		p.checkpoint, p.committed = pointer(checkpoints, tp), pointer(committed, tp)
 		p.book = a.bookOf(p)
 		a.parts[tp] = p
@@ -161,7 +167,7 @@ func (a *auditor) checkpoints(ctx context.Context) (map[intake.TP]int64, error) 
 // bookOf opens a partition's book. What counts as processed is the further of checkpoint and commit: records that an
 // outside reset of the offsets went past will never be processed, and are missing rather than pending.
 func (a *auditor) bookOf(p *part) *book {
-	from, until, frontier := p.log.Start, p.log.End, int64(0)
+	from, until, frontier := p.log.Start, p.readable.End, int64(0)
 	if a.opts.From != nil {
 		from = *a.opts.From
 	}
@@ -218,6 +224,9 @@ func (a *auditor) readLetters(ctx context.Context, l *letters) error {
 	}
 	logs, err := a.src.LettersAdmin.Logs(ctx, a.target.DeadLetterTopic)
 	if err != nil {
+		return fmt.Errorf("dead letters: %w", err)
+	}
+	if logs, err = a.src.LettersAdmin.Readable(ctx, logs, a.target.DeadLetterTopic); err != nil {
 		return fmt.Errorf("dead letters: %w", err)
 	}
 	total := int64(0)

@@ -284,7 +284,7 @@ func TestBookOf(t *testing.T) {
 		{"a range that is none", Options{From: at(150), To: at(120)}, nil, nil, 150, 150, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := (&auditor{opts: c.o}).bookOf(&part{log: offset.Log{Start: 100, End: 200}, checkpoint: c.checkpoint, committed: c.committed})
+			b := (&auditor{opts: c.o}).bookOf(&part{log: offset.Log{Start: 100, End: 230}, readable: offset.Log{Start: 100, End: 200}, checkpoint: c.checkpoint, committed: c.committed})
 			if b.from != c.from || b.until != c.until || b.frontier != c.frontier || b.kept != 100 {
 				t.Errorf("[%d, %d), frontier %d, kept %d", b.from, b.until, b.frontier, b.kept)
 			}

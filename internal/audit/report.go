@@ -27,6 +27,7 @@ type Partition struct {
 	To         int64  `json:"to"` // excluded
 	LogStart   int64  `json:"log_start"`
 	LogEnd     int64  `json:"log_end"`
+	StableEnd  int64  `json:"stable_end"` // before log_end while a transaction is open, which is then not in the range
 	Checkpoint *int64 `json:"checkpoint"` // next offset, as stored with the rows; null where there is none
 	Committed  *int64 `json:"committed"`  // next offset, as Kafka has it; null where there is none
 	Settled    bool   `json:"settled"`    // checkpoint = committed = end
@@ -58,7 +59,7 @@ func settled(checkpoint, committed *int64, end int64) bool {
 func (r *Report) add(p *part, limit int) {
 	out := Partition{
 		Topic: p.topic, TopicID: broker.TopicID(p.topicID), Partition: p.partition, From: p.book.from, To: p.book.until,
-		LogStart: p.log.Start, LogEnd: p.log.End, Checkpoint: p.checkpoint, Committed: p.committed,
+		LogStart: p.log.Start, LogEnd: p.log.End, StableEnd: p.readable.End, Checkpoint: p.checkpoint, Committed: p.committed,
 		Settled: settled(p.checkpoint, p.committed, p.log.End),
 	}
 	out.Counts = p.book.tally(func(offset int64, v Verdict, both bool) {
