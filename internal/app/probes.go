@@ -30,14 +30,17 @@ type groupOf struct {
 	ledger          bool   // of the pipeline that consume_* metrics are about
 }
 
+// probeInterval is the longest that readiness may trail the truth: a ping costs nothing, unlike the offsets of a group.
+const probeInterval = 5 * time.Second
+
 func (a *App) newProber() *health.Prober {
-	timeout := a.cfg.Lag.RequestTimeout
+	timeout, every := a.cfg.Lag.RequestTimeout, min(a.cfg.Lag.RefreshInterval, probeInterval)
 	var deps []health.Dependency
 	for name, adm := range a.res.admins {
-		deps = append(deps, health.Dependency{Name: dependency("kafka", name, len(a.res.admins)), Timeout: timeout, Check: adm.Ping})
+		deps = append(deps, health.Dependency{Name: dependency("kafka", name, len(a.res.admins)), Timeout: timeout, Interval: every, Check: adm.Ping})
 	}
 	for name, db := range a.res.databases {
-		deps = append(deps, health.Dependency{Name: dependency("postgresql", name, len(a.res.databases)), Timeout: timeout, Check: db.Ping})
+		deps = append(deps, health.Dependency{Name: dependency("postgresql", name, len(a.res.databases)), Timeout: timeout, Interval: every, Check: db.Ping})
 	}
 	slices.SortFunc(deps, func(x, y health.Dependency) int { return cmp.Compare(x.Name, y.Name) })
 	return health.New(health.Config{

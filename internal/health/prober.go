@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -10,8 +11,9 @@ import (
 
 // Dependency is something without which this process isn't ready.
 type Dependency struct {
-	Name    string
-	Timeout time.Duration
+	Name     string
+	Timeout  time.Duration
+	Interval time.Duration // from the end of one probe to the start of the next; 0 means the prober's
 	// Check returns nil when the dependency can be reached. It should honour ctx; one that doesn't is reported as down
 	// after Timeout all the same, and is not asked again before it came back.
 	Check func(ctx context.Context) error
@@ -58,7 +60,7 @@ func (p *Prober) Start(ctx context.Context) {
 	var first sync.WaitGroup
 	for _, t := range p.tasks {
 		first.Add(1)
-		p.loops.Go(func() { t.loop(ctx, p.config.Interval, first.Done) })
+		p.loops.Go(func() { t.loop(ctx, cmp.Or(t.interval, p.config.Interval), first.Done) })
 	}
 	first.Wait()
 }
@@ -92,9 +94,9 @@ func (p *Prober) dependency(state *atomic.Pointer[Status], d Dependency) *task {
 		p.log(before, found)
 	}
 	return &task{
-		timeout: d.Timeout,
-		ask:     func(ctx context.Context) (func(), error) { return func() { settle(nil) }, d.Check(ctx) },
-		lost:    settle,
+		timeout: d.Timeout, interval: d.Interval,
+		ask:  func(ctx context.Context) (func(), error) { return func() { settle(nil) }, d.Check(ctx) },
+		lost: settle,
 	}
 }
 

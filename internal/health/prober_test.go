@@ -323,3 +323,18 @@ func TestALostSampleOfRowsIsNoRows(t *testing.T) {
 		}
 	})
 }
+
+func TestADependencyMayBeAskedMoreOftenThanTheReadings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		probes, readings := 0, 0
+		p := New(config(io.Discard),
+			[]Dependency{{Name: "kafka", Timeout: timeout, Interval: interval / 4, Check: func(context.Context) error { probes++; return nil }}},
+			[]Reading{Sample("lag", timeout, func(context.Context) (int, error) { readings++; return 0, nil }, func(int) {}, 0)})
+		p.Start(t.Context())
+		within(2*interval + interval/8)
+		p.Stop()
+		if probes != 9 || readings != 3 {
+			t.Errorf("%d probes and %d readings, want 9 and 3", probes, readings)
+		}
+	})
+}

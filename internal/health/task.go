@@ -9,9 +9,10 @@ import (
 // task is one question, asked at a fixed delay. Its functions are called from its loop alone, but for ask, which has a
 // goroutine of its own so that a call that ignores its context can't hold the loop.
 type task struct {
-	timeout time.Duration
-	ask     func(ctx context.Context) (deliver func(), err error)
-	lost    func(cause error)
+	interval time.Duration // 0: the prober's
+	timeout  time.Duration
+	ask      func(ctx context.Context) (deliver func(), err error)
+	lost     func(cause error)
 
 	pending chan answer // the call that has not come back, nil where there is none
 }
