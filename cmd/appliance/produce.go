@@ -27,6 +27,7 @@ const maxLine = 64 << 20
 type produceOptions struct {
 	config, cluster, topic, mode string
 	rate                         float64
+	timeout                      time.Duration
 	raw, keepGoing, asJSON       bool
 }
 
@@ -49,7 +50,10 @@ func newProduceCmd(e *environment) *cobra.Command {
 		Long: "Reads one CloudEvent in JSON a line and produces it, acknowledged by all replicas. The key is the event's\n" +
 			"partitionkey, else its source. Lines are checked as they are read: at the first that is no event it stops with\n" +
 			"FILE:LINE and exit code 2, and says how many before it were produced. --keep-going leaves such lines out and\n" +
-			"goes on; --raw sends every line as it is, checked or not, for a topic that shall see poison.",
+			"goes on; --raw sends every line as it is, checked or not, for a topic that shall see poison.\n\n" +
+			"Where the broker stops answering it ends with exit code 3 once a line has waited for --timeout, and says how many\n" +
+			"were confirmed. The others may be on the topic or not. To send the whole file again is safe: an event that comes\n" +
+			"twice has the same identity, and a ledger takes it once.",
 		Example: "  appliance generate -n 1000 | appliance produce -\n  appliance produce --mode binary --rate 200 events.jsonl",
 		Args:    exactly(1, "FILE, or - for stdin"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -65,6 +69,7 @@ func newProduceCmd(e *environment) *cobra.Command {
 	flags.StringVar(&o.cluster, "cluster", "", "name of the kafka resource (default: that of the ledger's pipeline)")
 	flags.StringVar(&o.mode, "mode", "structured", "structured: the value is the event; binary: headers are its attributes")
 	flags.Float64Var(&o.rate, "rate", 0, "events a second (default: as fast as the broker takes them)")
+	flags.DurationVar(&o.timeout, "timeout", broker.DeliveryTimeout, "how long an event may wait for its confirmation, at least 1s")
 	flags.BoolVar(&o.keepGoing, "keep-going", false, "leave out lines that are no event, and go on")
 	flags.BoolVar(&o.raw, "raw", false, "send every line as it is, also one that is no event")
 	jsonFlag(cmd, &o.asJSON)
@@ -79,6 +84,8 @@ func (o *produceOptions) check() error {
 		return errors.New("--raw sends lines as they are, which has no binary mode")
 	case o.rate < 0:
 		return fmt.Errorf("--rate is a number of events a second, not %v", o.rate)
+	case o.timeout < time.Second:
+		return fmt.Errorf("--timeout is at least 1s, not %v", o.timeout)
 	}
 	return nil
 }
@@ -100,7 +107,7 @@ func (o *produceOptions) run(ctx context.Context, e *environment, file string) e
 	if err := topicThere(ctx, cluster, o.topic); err != nil {
 		return err
 	}
-	producer, err := broker.NewProducer(cluster)
+	producer, err := broker.NewProducer(cluster, o.timeout)
 	if err != nil {
 		return refused(err)
 	}
@@ -150,12 +157,26 @@ func (p *producing) all(ctx context.Context, in io.Reader) error {
 		p.sent.PerSecond = float64(acked) / p.sent.Seconds
 	}
 	if err != nil {
-		return errors.Join(failed, fmt.Errorf("after %d: %w", acked, err))
+		return errors.Join(p.unconfirmed(ctx, err), failed)
 	}
 	if failed == nil && p.sent.Refused > 0 {
 		return refused(fmt.Errorf("%d of %d lines of %s are no event", p.sent.Refused, p.sent.Lines, p.name))
 	}
 	return failed
+}
+
+// unconfirmed says what is known of the lines before the first failure, and what isn't.
+func (p *producing) unconfirmed(ctx context.Context, err error) error {
+	rest := p.sent.Lines - p.sent.Refused - p.sent.Produced
+	if !broker.Unknown(err) {
+		return fmt.Errorf("after %d were confirmed: %w", p.sent.Produced, err)
+	}
+	err = fmt.Errorf("%d were confirmed, and whether the other %d that were read are on the topic is unknown; "+
+		"to send all of them again is safe, since a ledger takes an event once: %w", p.sent.Produced, rest, err)
+	if ctx.Err() != nil {
+		return err // not the broker's doing
+	}
+	return unreachable(err)
 }
 
 func (p *producing) lines(ctx context.Context, in io.Reader) error {
@@ -172,10 +193,10 @@ func (p *producing) lines(ctx context.Context, in io.Reader) error {
 		p.sent.Lines++
 		p.bar.Set(int64(p.sent.Lines))
 		if err := p.line(ctx, bytes.Clone(lines.Bytes())); err != nil {
-			at := fmt.Errorf("%s:%d: %w", p.name, number, err)
 			if !notAnEvent(err) {
-				return at
+				return nil // of a line before this one, and the flush says it too
 			}
+			at := fmt.Errorf("%s:%d: %w", p.name, number, err)
 			p.sent.Refused++
 			if !p.opts.keepGoing {
 				return refused(at)

@@ -80,7 +80,7 @@ func (b *bundle) ok(err error) {
 // produce puts lines onto the topic and returns them as records with their coordinates.
 func (b *bundle) produce(lines ...[]byte) []event.Record {
 	b.t.Helper()
-	p, err := broker.NewProducer(b.cluster)
+	p, err := broker.NewProducer(b.cluster, broker.DeliveryTimeout)
 	b.ok(err)
 	defer p.Close()
 	var records []event.Record

@@ -135,7 +135,7 @@ func (b *bench) database() string {
 }
 
 func (b *bench) preload(ctx context.Context, g *generate.Generator) error {
-	p, err := broker.NewProducer(b.opts.Cluster)
+	p, err := broker.NewProducer(b.opts.Cluster, broker.DeliveryTimeout)
 	if err != nil {
 		return err
 	}

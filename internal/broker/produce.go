@@ -21,10 +21,15 @@ type Producer struct {
 	acked  int
 }
 
-// NewProducer returns a producer that buffers up to 10,000 records. It doesn't connect yet.
-func NewProducer(c Cluster) (*Producer, error) {
+// DeliveryTimeout is how long a record may wait for its confirmation unless something else is asked for.
+const DeliveryTimeout = time.Minute
+
+// NewProducer returns a producer that buffers up to 10,000 records. It doesn't connect yet. A record that is not confirmed
+// within delivery has failed, also one that was sent and never answered: whether that one is in the log is unknown, see
+// Unknown. Without the cancellation such a record would wait for as long as its broker is away.
+func NewProducer(c Cluster, delivery time.Duration) (*Producer, error) {
 	client, err := c.client(kgo.RequiredAcks(kgo.AllISRAcks()), kgo.MaxBufferedRecords(10_000),
-		kgo.ProducerLinger(5*time.Millisecond), kgo.RecordDeliveryTimeout(time.Minute))
+		kgo.ProducerLinger(5*time.Millisecond), kgo.RecordDeliveryTimeout(delivery), kgo.AllowIdempotentProduceCancellation())
 	if err != nil {
 		return nil, fmt.Errorf("open producer: %w", err)
 	}
@@ -60,7 +65,10 @@ func (p *Producer) Acked() (int, error) {
 	return p.acked, nil
 }
 
-// Flush waits until every record is confirmed or has failed.
+// Unknown tells whether a record that failed with err may be in the log all the same: no broker has refused it.
+func Unknown(err error) bool { return unknown(err) }
+
+// Flush waits until every record is confirmed or has failed, which takes the delivery timeout and a few seconds at most.
 func (p *Producer) Flush(ctx context.Context) (int, error) {
 	err := p.client.Flush(ctx)
 	acked, failed := p.Acked()
