@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -33,7 +35,8 @@ func newAuditCmd(e *environment) *cobra.Command {
 			"The range is by default each partition's log, from its start to its end when the audit begins. It reads the\n" +
 			"table of events once, the dead-letter topic once, and those records that neither accounts for; it joins no\n" +
 			"group and changes nothing.\n\n" +
-			"Exit codes: 0 proven; 1 a record is missing, a dead letter is unequal, or records are not processed yet.",
+			"Exit codes: 0 proven; 1 a record is missing, a dead letter is unequal, or records are not processed yet; 2 the\n" +
+			"flags name nothing that could be audited, such as a range beyond every log; 3 a service doesn't answer.",
 		Example: "  appliance audit\n  appliance audit --partition 3 --from 120000 --to 130000 --json",
 		Args:    optionalDirectory,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -50,14 +53,17 @@ func newAuditCmd(e *environment) *cobra.Command {
 	flags.StringVar(&f.group, "group", "", "the consumer group (default: the pipeline's)")
 	flags.Int32SliceVar(&f.partitions, "partition", nil, "only these partitions")
 	flags.Int64Var(&f.from, "from", 0, "first offset, in every partition (default: the start of the log)")
-	flags.Int64Var(&f.to, "to", 0, "offset behind the last one (default: the end of the log)")
+	flags.Int64Var(&f.to, "to", 0, "offset behind the last one; beyond the end it is the end (default: the end of the log)")
 	flags.IntVar(&f.limit, "list", 100, "how many findings are listed at most")
-	flags.BoolVar(&f.allowPending, "allow-pending", false, "records that are not processed yet are no failure")
+	flags.BoolVar(&f.allowPending, "allow-pending", false, "records that are not processed yet are no failure; the verdict is then of the others alone")
 	jsonFlag(cmd, &f.asJSON)
 	return cmd
 }
 
 func (f *auditFlags) run(cmd *cobra.Command, e *environment, s *services) error {
+	if f.limit < 1 {
+		return refused(fmt.Errorf("--list %d: it lists at least 1", f.limit))
+	}
 	target, err := f.target(s)
 	if err != nil {
 		return refused(err)
@@ -68,7 +74,10 @@ func (f *auditFlags) run(cmd *cobra.Command, e *environment, s *services) error 
 	}
 	defer closeAll()
 	bars := &stages{e: e}
-	o := audit.Options{Partitions: f.partitions, AllowPending: f.allowPending, Limit: f.limit, Now: e.now, Progress: bars.set}
+	o := audit.Options{
+		Partitions: f.partitions, GroupMustExist: f.group != "", AllowPending: f.allowPending, Limit: f.limit,
+		Now: e.now, Progress: bars.set,
+	}
 	if cmd.Flags().Changed("from") {
 		o.From = &f.from
 	}
@@ -79,6 +88,9 @@ func (f *auditFlags) run(cmd *cobra.Command, e *environment, s *services) error 
 		Pipeline: target.Name, Group: target.Group, Topics: target.Topics, DeadLetterTopic: letterTopic,
 	}, o)
 	bars.done()
+	if _, named := errors.AsType[*audit.OptionError](err); named {
+		return refused(err)
+	}
 	if err != nil {
 		return err
 	}
@@ -106,6 +118,9 @@ func (f *auditFlags) target(s *services) (ledgerPipeline, error) {
 	}
 	target := found[0]
 	if f.topic != "" {
+		if !slices.Contains(target.Topics, f.topic) {
+			return ledgerPipeline{}, fmt.Errorf("--topic %s: pipeline %s reads %s", f.topic, target.Name, strings.Join(target.Topics, ", "))
+		}
 		target.Topics = []string{f.topic}
 	}
 	if f.group != "" {
@@ -223,6 +238,15 @@ func prefixed(prefix, text string) string {
 	return prefix + text
 }
 
+// behindTransactions counts the offsets that a transaction hides from the range.
+func behindTransactions(r *audit.Report) int64 {
+	hidden := int64(0)
+	for _, p := range r.Partitions {
+		hidden += p.LogEnd - p.StableEnd
+	}
+	return hidden
+}
+
 // verdict says in a few lines what the numbers mean.
 func verdict(r *audit.Report) string {
 	c := r.Total
@@ -236,6 +260,9 @@ func verdict(r *audit.Report) string {
 	if c.Unverified > 0 {
 		text += fmt.Sprintf("; %d dead letters outlived their records and could not be compared", c.Unverified)
 	}
+	if hidden := behindTransactions(r); hidden > 0 {
+		text += fmt.Sprintf("\n%d offsets lie behind the beginning of an open transaction and cannot be read yet: they are not in the range", hidden)
+	}
 	if r.Settled {
 		text += "\ncheckpoint = committed = end in every partition"
 	} else {
@@ -246,6 +273,10 @@ func verdict(r *audit.Report) string {
 		return text + fmt.Sprintf("\nNOT PROVEN: %d records are missing, %d have only dead letters of other bytes", c.Missing, c.Unequal)
 	case !r.Proven:
 		return text + fmt.Sprintf("\nNOT YET PROVEN: %d records are not processed yet", c.Pending)
+	case c.Pending > 0 && c.Pending == c.Offsets:
+		return text + fmt.Sprintf("\nNOTHING IS PROVEN: 0 offsets are processed; %d pending", c.Pending)
+	case c.Pending > 0:
+		return text + fmt.Sprintf("\nPROVEN for the %d processed; %d pending", c.Offsets-c.Pending, c.Pending)
 	default:
 		return text + fmt.Sprintf("\nPROVEN: every one of %d offsets is accounted for", c.Offsets)
 	}

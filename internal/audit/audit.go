@@ -38,10 +38,11 @@ type Sources struct {
 // Options narrow an audit. The zero value is the whole of every partition, up to its end when the audit begins, or up to
 // where the first transaction began that is open then: what comes behind it cannot be read yet.
 type Options struct {
-	Partitions   []int32 // empty: all
-	From, To     *int64  // offsets in every partition, To excluded
-	AllowPending bool    // records that are not processed yet contradict nothing
-	Limit        int     // findings that are listed; 0 means 100
+	Partitions     []int32 // empty: all
+	From, To       *int64  // offsets in every partition, To excluded
+	GroupMustExist bool    // a group without any checkpoint or commit is refused
+	AllowPending   bool    // records that are not processed yet contradict nothing
+	Limit          int     // findings that are listed; 0 means 100
 
 	Now      func() time.Time
 	Progress func(stage string, done, total int64) // nil for none; total 0 where it is unknown
@@ -67,7 +68,8 @@ type auditor struct {
 	parts  map[intake.TP]*part
 }
 
-// Run audits. An error says that it could not be done; what it found is in the report.
+// Run audits. An error says that it could not be done, an *OptionError that the options name nothing to audit; what it
+// found is in the report.
 func Run(ctx context.Context, src Sources, target Target, o Options) (*Report, error) {
 	began := o.Now()
 	if o.Limit == 0 {
@@ -78,6 +80,9 @@ func Run(ctx context.Context, src Sources, target Target, o Options) (*Report, e
 	}
 	a := &auditor{src: src, target: target, opts: o, ids: map[string][16]byte{}, parts: map[intake.TP]*part{}}
 	report := &Report{Pipeline: target.Pipeline, Group: target.Group, DeadLetterTopic: target.DeadLetterTopic, Settled: true, Findings: []Finding{}}
+	if err := a.opts.check(); err != nil {
+		return nil, err
+	}
 	if err := a.open(ctx); err != nil {
 		return nil, fmt.Errorf("audit %s: %w", target.Pipeline, err)
 	}
@@ -112,6 +117,9 @@ func (a *auditor) open(ctx context.Context) error {
 		}
 		a.ids[topic] = found[topic].ID
 	}
+	if err := a.opts.checkPartitions(found); err != nil {
+		return err
+	}
 	checkpoints, err := a.checkpoints(ctx)
 	if err != nil {
 		return err
@@ -137,10 +145,10 @@ func (a *auditor) open(ctx context.Context) error {
 		p.book = a.bookOf(p)
 		a.parts[tp] = p
 	}
-	if len(a.parts) == 0 {
-		return fmt.Errorf("none of the partitions %v exists", a.opts.Partitions)
+	if err := a.opts.checkGroup(a.target.Group, a.parts); err != nil {
+		return err
 	}
-	return nil
+	return a.opts.checkRange(a.parts)
 }
 
 func pointer(of map[intake.TP]int64, tp intake.TP) *int64 {

@@ -2,7 +2,8 @@ package audit
 
 import "appliance/internal/broker"
 
-// Report is what an audit found. Proven says that the promise holds for the whole range.
+// Report is what an audit found. Proven says that the promise holds for the whole range, or, where pending records are
+// allowed, for all of it that is processed: Total.Pending says how much of it is not.
 type Report struct {
 	Pipeline        string      `json:"pipeline"`
 	Group           string      `json:"group"`
