@@ -42,6 +42,7 @@ type Options struct {
 	From, To       *int64  // offsets in every partition, To excluded
 	GroupMustExist bool    // a group without any checkpoint or commit is refused
 	AllowPending   bool    // records that are not processed yet contradict nothing
+	Deep           bool    // every record is read, and its identity and the hash of its value are compared with its row
 	Limit          int     // findings that are listed; 0 means 100
 
 	Now      func() time.Time
@@ -187,7 +188,9 @@ func (a *auditor) bookOf(p *part) *book {
 			frontier = max(frontier, *next)
 		}
 	}
-	return newBook(from, until, p.log.Start, frontier)
+	b := newBook(from, until, p.log.Start, frontier)
+	b.deep = a.opts.Deep
+	return b
 }
 
 func (a *auditor) find(topic string, partition int32) (*book, [16]byte) {

@@ -46,18 +46,27 @@ func newBitmap(n int64) bitmap { return make(bitmap, (n+63)/64) }
 func (b bitmap) set(i int64)      { b[i/64] |= 1 << (i % 64) }
 func (b bitmap) has(i int64) bool { return b[i/64]>>(i%64)&1 == 1 }
 
-// book keeps what is known of the offsets [from, until) of one partition: five bits each, and a hash for each dead letter.
+// book keeps what is known of the offsets [from, until) of one partition: seven bits each, and a hash for each dead letter.
 type book struct {
 	from, until int64
 	kept        int64 // first offset that retention left
 	frontier    int64 // first offset that need not be processed yet
 
 	rows, letters, equal, seen, duplicates bitmap // seen: the record was read
+	altered, others                        bitmap // rows, and rows of duplicates, of other bytes than the record
+	deep                                   bool   // rows are compared too
 
 	sums     map[int64][]Sum  // of the letters of an offset, each once
 	hints    map[int64]string // what may explain an offset that nothing accounts for, at most maxHints
 	copies   int64            // letters that were read, repeated ones too
 	repeated int64            // rows beyond the first of an offset
+}
+
+// inform is hint for what is no failure, which leaves half of the room to failures.
+func (b *book) inform(offset int64, text string) {
+	if len(b.hints) < maxHints/2 {
+		b.hint(offset, text)
+	}
 }
 
 // maxHints bounds the explanations that are kept: beyond it nobody reads them one by one.
@@ -68,6 +77,7 @@ func newBook(from, until, kept, frontier int64) *book {
 	return &book{
 		from: from, until: max(from, until), kept: kept, frontier: frontier,
 		rows: newBitmap(n), letters: newBitmap(n), equal: newBitmap(n), seen: newBitmap(n), duplicates: newBitmap(n),
+		altered: newBitmap(n), others: newBitmap(n),
 		sums: map[int64][]Sum{}, hints: map[int64]string{},
 	}
 }
@@ -109,9 +119,12 @@ func (b *book) hint(offset int64, text string) {
 const merge = 20_000
 
 // unproven returns the ranges that have to be read, in order: every kept offset that is no row, and every letter, whose
-// bytes have to be compared. Ranges less than merge apart are one.
+// bytes have to be compared; all of them where rows are compared too. Ranges less than merge apart are one.
 func (b *book) unproven() []offset.Log {
 	var ranges []offset.Log
+	if start := max(b.from, b.kept); b.deep && start < b.until {
+		return append(ranges, offset.Log{Start: start, End: b.until})
+	}
 	for o := max(b.from, b.kept); o < b.until; o++ {
 		i := o - b.from
 		if i%64 == 0 && b.rows[i/64] == ^uint64(0) && b.letters[i/64] == 0 {
@@ -130,9 +143,9 @@ func (b *book) unproven() []offset.Log {
 	return ranges
 }
 
-// read compares a record with the letters of its offset, and reports whether only its event can still account for it: it
-// was processed, and is neither a row nor a letter.
-func (b *book) read(r *event.Record) (unaccounted bool) {
+// read compares a record with the letters of its offset, and reports whether its event has to be looked for: it was
+// processed and is neither a row nor a letter, or it is a row that has to be compared.
+func (b *book) read(r *event.Record) (asked bool) {
 	if !b.within(r.Offset) {
 		return false
 	}
@@ -141,16 +154,34 @@ func (b *book) read(r *event.Record) (unaccounted bool) {
 	if b.letters.has(i) && slices.Contains(b.sums[r.Offset], SumOf(r)) {
 		b.equal.set(i)
 	}
-	return !b.rows.has(i) && !b.letters.has(i) && r.Offset < b.frontier
+	if b.rows.has(i) {
+		return b.deep
+	}
+	return !b.letters.has(i) && r.Offset < b.frontier
 }
 
-// duplicate notes that the event of the offset is in a row of another origin.
-func (b *book) duplicate(offset int64) { b.duplicates.set(offset - b.from) }
+// duplicate notes that the event of the offset is in a row of another origin, which holds its bytes or others.
+func (b *book) duplicate(offset int64, equal bool) {
+	b.duplicates.set(offset - b.from)
+	if !equal {
+		b.others.set(offset - b.from)
+	}
+}
+
+// differs notes that the row of the offset does not hold what its record does.
+func (b *book) differs(offset int64, how string) {
+	b.altered.set(offset - b.from)
+	b.hint(offset, how)
+}
+
+// isRow reports whether a row names the offset as its origin.
+func (b *book) isRow(offset int64) bool { return b.within(offset) && b.rows.has(offset-b.from) }
 
 func (b *book) facts(offset int64) facts {
 	i := offset - b.from
 	return facts{
-		row: b.rows.has(i), duplicate: b.duplicates.has(i), letter: b.letters.has(i), equal: b.equal.has(i),
+		row: b.rows.has(i), altered: b.altered.has(i), duplicate: b.duplicates.has(i), other: b.others.has(i),
+		letter: b.letters.has(i), equal: b.equal.has(i),
 		read: b.seen.has(i), kept: offset >= b.kept, processed: offset < b.frontier,
 	}
 }
@@ -159,7 +190,8 @@ func (b *book) facts(offset int64) facts {
 type Counts struct {
 	Offsets     int64 `json:"offsets"` // of the range
 	Rows        int64 `json:"rows"`
-	Duplicates  int64 `json:"duplicates"`
+	Duplicates  int64 `json:"duplicates"`             // of the same bytes as the row
+	OtherBytes  int64 `json:"duplicates_other_bytes"` // of other ones: perhaps another event under the same identity
 	DeadLetters int64 `json:"dead_letters"`
 	Gaps        int64 `json:"gaps"`
 	Pruned      int64 `json:"pruned"`
@@ -177,6 +209,7 @@ func (c *Counts) add(o Counts) {
 	c.Offsets += o.Offsets
 	c.Rows += o.Rows
 	c.Duplicates += o.Duplicates
+	c.OtherBytes += o.OtherBytes
 	c.DeadLetters += o.DeadLetters
 	c.Gaps += o.Gaps
 	c.Pruned += o.Pruned
@@ -189,11 +222,12 @@ func (c *Counts) add(o Counts) {
 	c.RepeatedRows += o.RepeatedRows
 }
 
-// tally counts, and calls found for each offset that breaks the promise or is in two places.
+// tally counts, and calls found for each offset that breaks the promise, or is in two places, or is a duplicate of other
+// bytes.
 func (b *book) tally(found func(offset int64, v Verdict, both bool)) Counts {
 	c := Counts{Offsets: b.until - b.from, LetterCopies: b.copies, RepeatedRows: b.repeated}
 	by := map[Verdict]*int64{
-		Row: &c.Rows, Duplicate: &c.Duplicates, DeadLetter: &c.DeadLetters, Gap: &c.Gaps, Pruned: &c.Pruned,
+		Row: &c.Rows, Duplicate: &c.Duplicates, OtherBytes: &c.OtherBytes, DeadLetter: &c.DeadLetters, Gap: &c.Gaps, Pruned: &c.Pruned,
 		Pending: &c.Pending, Missing: &c.Missing, Unequal: &c.Unequal,
 	}
 	for o := b.from; o < b.until; o++ {
@@ -207,7 +241,7 @@ func (b *book) tally(found func(offset int64, v Verdict, both bool)) Counts {
 		if both {
 			c.Both++
 		}
-		if both || v == Missing || v == Unequal {
+		if both || v == Missing || v == Unequal || v == OtherBytes {
 			found(o, v, both)
 		}
 	}

@@ -28,6 +28,9 @@ func TestClassify(t *testing.T) {
 		{"a dead letter before its checkpoint", facts{letter: true, equal: true, read: true, kept: true}, DeadLetter},
 		{"a dead letter that outlived its record cannot be compared", facts{letter: true, processed: true}, DeadLetter},
 		{"a dead letter with other bytes is none", facts{letter: true, read: true, kept: true, processed: true}, Unequal},
+		{"a row of other bytes than its record", facts{row: true, altered: true, kept: true, read: true, processed: true}, Unequal},
+		{"also where a dead letter has them", facts{row: true, altered: true, letter: true, equal: true, kept: true, read: true}, Unequal},
+		{"a row of another origin has its identity and other bytes", facts{duplicate: true, other: true, read: true, kept: true, processed: true}, OtherBytes},
 		{"the event is in a row of another origin", facts{duplicate: true, read: true, kept: true, processed: true}, Duplicate},
 		{"retention took it", facts{processed: true}, Pruned},
 		{"no record has the offset", facts{kept: true, processed: true}, Gap},
@@ -119,7 +122,7 @@ func TestEveryOffsetIsCountedOnce(t *testing.T) {
 			}
 		}
 		c := b.tally(func(int64, Verdict, bool) {})
-		sum := c.Rows + c.Duplicates + c.DeadLetters + c.Gaps + c.Pruned + c.Pending + c.Missing + c.Unequal
+		sum := c.Rows + c.Duplicates + c.OtherBytes + c.DeadLetters + c.Gaps + c.Pruned + c.Pending + c.Missing + c.Unequal
 		if c.Offsets != until-from || sum != c.Offsets || c.Rows != int64(inside) || c.Missing != int64(records) || c.Gaps != 0 {
 			t.Fatalf("%+v, %d rows inside, %d records unaccounted", c, inside, records)
 		}
@@ -176,6 +179,52 @@ func TestFindingsOfNeighboursAreOne(t *testing.T) {
 	want := []Finding{{Kind: "missing", Topic: "t", First: 3, Last: 5}, {Kind: "missing", Topic: "t", First: 9, Last: 9}}
 	if !reflect.DeepEqual(r.Findings, want) || r.Omitted != 1 {
 		t.Errorf("got %+v, %d omitted", r.Findings, r.Omitted)
+	}
+}
+
+func TestWhatADeepAuditSaysAboutARow(t *testing.T) {
+	id, sum := [16]byte{1}, [32]byte{3}
+	for _, c := range []struct {
+		name   string
+		known  bool // before the records were read
+		stored *pg.Stored
+		want   Verdict
+	}{
+		{"it holds the record's bytes", true, &pg.Stored{TopicID: id, Offset: 7, SHA256: sum[:]}, Row},
+		{"it holds others", true, &pg.Stored{TopicID: id, Offset: 7, SHA256: []byte{9}}, Unequal},
+		{"it is of another event, and this one has none", true, nil, Unequal},
+		{"it is of another event, and this one has a row of another origin", true, &pg.Stored{TopicID: id, Offset: 6, SHA256: sum[:]}, Unequal},
+		{"written since, with the record's bytes", false, &pg.Stored{TopicID: id, Offset: 7, SHA256: sum[:]}, Row},
+		{"written since, with others", false, &pg.Stored{TopicID: id, Offset: 7, SHA256: []byte{9}}, Unequal},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBook(0, 10, 0, 10)
+			b.deep = true
+			if c.known {
+				b.row(7)
+			}
+			if ranges := b.unproven(); !b.read(&event.Record{Offset: 7}) || len(ranges) != 1 || ranges[0] != (offset.Log{End: 10}) {
+				t.Errorf("read %v", ranges)
+			}
+			question{book: b, topicID: id, offset: 7, sha256: sum}.settle(c.stored)
+			if got := classify(b.facts(7)); got != c.want || (b.hints[7] != "") != (got == Unequal) {
+				t.Errorf("got %s, hint %q", got, b.hints[7])
+			}
+		})
+	}
+}
+
+func TestAFailureIsListedInPlaceOfAnInformation(t *testing.T) {
+	var r Report
+	for o, kind := range []string{"both", "missing", "other-bytes", "other-bytes", "unequal", "missing", "both"} {
+		r.find(Finding{Kind: kind, Topic: "t", First: int64(o), Last: int64(o), Detail: fmt.Sprint(o)}, 3)
+	}
+	var kinds []string
+	for _, f := range r.Findings {
+		kinds = append(kinds, f.Kind+" "+f.Detail)
+	}
+	if want := []string{"missing 1", "unequal 4", "missing 5"}; !slices.Equal(kinds, want) || r.Omitted != 4 {
+		t.Errorf("got %q, %d omitted", kinds, r.Omitted)
 	}
 }
 
@@ -243,12 +292,14 @@ func TestLettersInParts(t *testing.T) {
 }
 
 func TestWhatTheRowOfAnEventSaysAboutARecord(t *testing.T) {
-	id, other := [16]byte{1}, [16]byte{2}
+	id, other, sum := [16]byte{1}, [16]byte{2}, [32]byte{3}
 	for _, c := range []struct {
 		name   string
 		stored *pg.Stored
 		want   Verdict
 	}{
+		{"a row of another offset and of other bytes", &pg.Stored{TopicID: id, Partition: 2, Offset: 6, SHA256: []byte{9}}, OtherBytes},
+		{"a row that names no record, of other bytes", &pg.Stored{Partition: -1, Offset: -1, SHA256: []byte{9}}, OtherBytes},
 		{"no row", nil, Missing},
 		{"a row of its own, written since the rows were read", &pg.Stored{TopicID: id, Partition: 2, Offset: 7}, Row},
 		{"a row of another offset", &pg.Stored{TopicID: id, Partition: 2, Offset: 6}, Duplicate},
@@ -259,8 +310,11 @@ func TestWhatTheRowOfAnEventSaysAboutARecord(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBook(0, 10, 0, 10)
 			b.read(&event.Record{Offset: 7})
-			question{book: b, topicID: id, part: 2, offset: 7}.settle(c.stored)
-			if got := classify(b.facts(7)); got != c.want || (b.hints[7] != "") != (c.stored == nil) {
+			if c.stored != nil && c.stored.SHA256 == nil {
+				c.stored.SHA256 = sum[:]
+			}
+			question{book: b, topicID: id, part: 2, offset: 7, sha256: sum}.settle(c.stored)
+			if got := classify(b.facts(7)); got != c.want || (b.hints[7] != "") != (got == Missing || got == OtherBytes) {
 				t.Errorf("got %s, hint %q", got, b.hints[7])
 			}
 		})

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -14,13 +15,14 @@ import (
 // lookups is how many identities are asked for in one statement.
 const lookups = 1000
 
-// question is a record that only a row of the same event can account for.
+// question is a record that only a row of the same event can account for, or whose row has to be compared with it.
 type question struct {
 	book     *book
 	topicID  [16]byte
 	part     int32
 	offset   int64
 	identity pg.Identity
+	sha256   [32]byte // of the record's value
 }
 
 // readRecords reads what is not proven yet. A partition's ranges are read one after another, those of all partitions at
@@ -66,13 +68,18 @@ func (a *auditor) record(ctx context.Context, r *event.Record, open []question) 
 		return open, nil
 	}
 	e, fault := event.DecodeRecord(r)
-	if fault != nil {
+	switch {
+	case fault != nil && p.book.isRow(r.Offset):
+		p.book.differs(r.Offset, "there is a row, and the record is no event: "+fault.Error())
+		return open, nil
+	case fault != nil:
 		p.book.hint(r.Offset, "no event, and no dead letter: "+fault.Error())
 		return open, nil
 	}
 	open = append(open, question{
 		book: p.book, topicID: p.topicID, part: p.partition, offset: r.Offset,
 		identity: pg.Identity{OccurredAt: e.OccurredAt, Source: e.Source, ID: e.ID},
+		sha256:   e.SHA256,
 	})
 	if len(open) < lookups {
 		return open, nil
@@ -102,12 +109,33 @@ func (a *auditor) answer(ctx context.Context, open []question) error {
 // settle enters what the row of its event says about a record, nil where there is none. A row of the record's own
 // coordinates was written since the rows were read.
 func (q question) settle(s *pg.Stored) {
+	own, known := s != nil && s.TopicID == q.topicID && s.Partition == q.part && s.Offset == q.offset, q.book.isRow(q.offset)
+	equal := s != nil && bytes.Equal(s.SHA256, q.sha256[:])
+	name := fmt.Sprintf("event %q of source %q", q.identity.ID, q.identity.Source)
 	switch {
+	case known && !own:
+		q.book.differs(q.offset, "the row of this origin is of another event than the record, "+name)
 	case s == nil:
-		q.book.hint(q.offset, fmt.Sprintf("event %q of source %q has no row", q.identity.ID, q.identity.Source))
-	case s.TopicID == q.topicID && s.Partition == q.part && s.Offset == q.offset:
-		q.book.row(q.offset)
+		q.book.hint(q.offset, name+" has no row")
+	case !own:
+		q.book.duplicate(q.offset, equal)
+		if !equal {
+			q.book.inform(q.offset, fmt.Sprintf("%s has a row of other bytes, which came from %s", name, originOf(s)))
+		}
 	default:
-		q.book.duplicate(q.offset)
+		if !known {
+			q.book.row(q.offset)
+		}
+		if q.book.deep && !equal {
+			q.book.differs(q.offset, name+": the row's payload_sha256 is not that of the record")
+		}
 	}
+}
+
+// originOf names a row's origin as far as it has one.
+func originOf(s *pg.Stored) string {
+	if s.Partition < 0 {
+		return "no record"
+	}
+	return fmt.Sprintf("partition %d, offset %d", s.Partition, s.Offset)
 }

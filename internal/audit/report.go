@@ -1,6 +1,10 @@
 package audit
 
-import "appliance/internal/broker"
+import (
+	"slices"
+
+	"appliance/internal/broker"
+)
 
 // Report is what an audit found. Proven says that the promise holds for the whole range, or, where pending records are
 // allowed, for all of it that is processed: Total.Pending says how much of it is not.
@@ -35,9 +39,10 @@ type Partition struct {
 	Counts
 }
 
-// Finding is a run of offsets that broke the promise, or, as a warning, that are a row and a dead letter.
+// Finding is a run of offsets that broke the promise, or, as information, that are a row and a dead letter, or whose event
+// is in a row of another origin with other bytes.
 type Finding struct {
-	Kind      string `json:"kind"` // missing, unequal or both
+	Kind      string `json:"kind"` // missing or unequal; as information both or other-bytes
 	Topic     string `json:"topic"`
 	Partition int32  `json:"partition"`
 	First     int64  `json:"first"`
@@ -65,7 +70,7 @@ func (r *Report) add(p *part, limit int) {
 	}
 	out.Counts = p.book.tally(func(offset int64, v Verdict, both bool) {
 		kind := string(v)
-		if both {
+		if both && v != Unequal {
 			kind = kindBoth
 		}
 		r.find(Finding{Kind: kind, Topic: p.topic, Partition: p.partition, First: offset, Last: offset, Detail: p.book.hints[offset]}, limit)
@@ -85,9 +90,28 @@ func (r *Report) find(f Finding, limit int) {
 	}
 	if len(r.Findings) >= limit {
 		r.Omitted++
-		return
+		at := -1
+		if !f.informs() {
+			at = lastInforming(r.Findings)
+		}
+		if at < 0 {
+			return
+		}
+		r.Findings = slices.Delete(r.Findings, at, at+1)
 	}
 	r.Findings = append(r.Findings, f)
+}
+
+// informs tells what is worth knowing from a failure, which takes its place in a list that is full.
+func (f Finding) informs() bool { return f.Kind == kindBoth || f.Kind == string(OtherBytes) }
+
+func lastInforming(all []Finding) int {
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].informs() {
+			return i
+		}
+	}
+	return -1
 }
 
 // broken reports whether anything contradicts the promise.

@@ -8,6 +8,7 @@ type Verdict string
 const (
 	Row        Verdict = "row"         // it is in the table
 	Duplicate  Verdict = "duplicate"   // the same event is in the table under other coordinates
+	OtherBytes Verdict = "other-bytes" // an event of the same identity is, and its bytes are others
 	DeadLetter Verdict = "dead_letter" // it is on the dead-letter topic, byte for byte
 	Gap        Verdict = "gap"         // no record has this offset: compaction, a transaction's marker, an aborted one
 	Pruned     Verdict = "pruned"      // retention took the record, and neither row nor dead letter tells of it
@@ -15,13 +16,15 @@ const (
 	Pending Verdict = "pending" // not yet processed: at or beyond the checkpoint
 
 	Missing Verdict = "missing" // processed, and in none of them
-	Unequal Verdict = "unequal" // its only dead letters hold other bytes than the record
+	Unequal Verdict = "unequal" // its row, or each of its dead letters, holds other bytes than the record
 )
 
 // facts are what is known of one offset.
 type facts struct {
 	row       bool // a row names it as its origin
+	altered   bool // and was compared with the record: it holds another event or other bytes
 	duplicate bool // its event is in a row of another origin
+	other     bool // whose bytes are others
 	letter    bool // a complete dead letter names it as its origin
 	equal     bool // and one of those holds the record's bytes
 	read      bool // the record was read
@@ -33,12 +36,16 @@ type facts struct {
 // and what cannot be read any more can be neither confirmed nor refuted.
 func classify(f facts) Verdict {
 	switch {
+	case f.row && f.altered:
+		return Unequal
 	case f.row:
 		return Row
 	case f.letter && (f.equal || !f.read):
 		return DeadLetter
 	case f.letter:
 		return Unequal
+	case f.duplicate && f.other:
+		return OtherBytes
 	case f.duplicate:
 		return Duplicate
 	case !f.kept:
