@@ -24,7 +24,9 @@ func newMigrateCmd(e *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "migrate [DIR]", Short: "Bring the databases to this build's schema",
 		Long: "Migrates each `postgres` of the configuration over its direct_url, and makes the monthly partitions that are\n" +
-			"missing. It is safe beside running replicas, which do the same at their start, and when there is nothing to do.",
+			"missing. It is safe beside running replicas, which do the same at their start, and when there is nothing to do.\n\n" +
+			"It makes no database: where the server has none of that name, it ends with exit code 3, as it does where there\n" +
+			"is no server. A login or a migration that the server refuses is exit code 1.",
 		Args: optionalDirectory,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := loadServices(e, first(args))

@@ -146,7 +146,8 @@ func openAdmin(ctx context.Context, c broker.Cluster) (*broker.Admin, error) {
 	return admin, nil
 }
 
-// openDatabase connects and waits for the first answer. A server that answers with a refusal was reached.
+// openDatabase connects and waits for the first answer. A server that answers with a refusal was reached, unless what it
+// says is that there is no such database, or that it serves nobody now.
 func openDatabase(ctx context.Context, name string, conf pg.Config) (*pg.DB, error) {
 	if err := conf.Validate(); err != nil {
 		return nil, refused(fmt.Errorf("postgres %s: %w", name, err))
@@ -162,10 +163,23 @@ func openDatabase(ctx context.Context, name string, conf pg.Config) (*pg.DB, err
 
 func databaseError(name string, err error) error {
 	err = fmt.Errorf("postgres %s: %w", name, err)
-	if _, _, answered := pg.Code(err); answered || errors.Is(err, context.Canceled) {
+	code, _, answered := pg.Code(err)
+	if answered && !absent(code) || errors.Is(err, context.Canceled) {
 		return err
 	}
 	return unreachable(err)
+}
+
+// absent tells the refusals of a database that is not there, or not there now, from those of what was asked: to make it,
+// or to wait, is what helps, as with a server that doesn't answer.
+func absent(sqlstate string) bool {
+	switch sqlstate {
+	case "3D000", // there is no database of that name
+		"53300",                   // every connection is taken
+		"57P01", "57P02", "57P03": // it is shutting down, has crashed, or is starting
+		return true
+	}
+	return false
 }
 
 // topicThere errs where the topic doesn't exist, since a producer would wait for it.
