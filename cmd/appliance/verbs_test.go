@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -91,6 +92,26 @@ func TestMigrateIsDoneOnce(t *testing.T) {
 	b.says(&b.out, "nothing to migrate; 0 partitions made")
 }
 
+// A database that is not there is as far away as a server that is not there; one that refuses was reached.
+func TestADatabaseThatIsNotThereIsUnreachable(t *testing.T) {
+	b := setup(t)
+	there, err := url.Parse(b.vars["DATABASE_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	absent := *there
+	absent.Path = "/absent_database"
+	b.vars["DATABASE_URL"] = absent.String()
+	for _, verb := range []string{"migrate", "audit"} {
+		b.must(exitUnreachable, verb)
+		b.says(&b.err, `database "absent_database" does not exist`)
+	}
+	refuses := *there
+	refuses.User = url.UserPassword("absent_role", "x")
+	b.vars["DATABASE_URL"] = refuses.String()
+	b.must(exitFailure, "migrate")
+}
+
 func TestTopicsEnsureChangesNothingThatIsThere(t *testing.T) {
 	b := setup(t)
 	b.must(exitOK, "topics", "ensure")
@@ -145,20 +166,6 @@ func TestProduceSaysThatTheTopicIsAbsent(t *testing.T) {
 	b.says(&b.err, "topic absent does not exist")
 }
 
-func TestAuditSaysWhatIsNotProcessedYet(t *testing.T) {
-	b := setup(t)
-	b.must(exitOK, "migrate")
-	b.must(exitOK, "generate", "-n", "4", "--seed", "1")
-	b.in = b.out.String()
-	b.must(exitOK, "produce", "-")
-	b.must(exitFailure, "audit")
-	b.says(&b.out, "NOT YET PROVEN: 4 records are not processed yet")
-	b.must(exitOK, "audit", "--allow-pending", "--json")
-	b.says(&b.out, `"proven": true`)
-	b.must(exitOK, "audit", "--allow-pending")
-	b.says(&b.out, "NOTHING IS PROVEN: 0 offsets are processed; 4 pending")
-}
-
 // The whole measurement, with this binary as the program.
 func TestBenchPersistLeavesNothingBehind(t *testing.T) {
 	b := setup(t)
@@ -185,44 +192,4 @@ func TestBenchPersistLeavesNothingBehind(t *testing.T) {
 			t.Errorf("left behind: %s", name)
 		}
 	}
-}
-
-// All of nothing is accounted for, whatever happened: a range, a partition or a group that there is not proves nothing.
-func TestAuditRefusesToProveNothing(t *testing.T) {
-	b := setup(t)
-	topic := b.vars["KAFKA_TOPIC"]
-	b.must(exitOK, "migrate")
-	b.must(exitOK, "audit") // nothing was ever produced, and nothing was asked for
-	b.must(exitOK, "generate", "-n", "40", "--seed", "1")
-	b.in = b.out.String()
-	b.must(exitOK, "produce", "-")
-	for _, c := range []struct {
-		name string
-		args []string
-		says string
-	}{
-		{"a range that ends before it begins", []string{"--from", "10", "--to", "5"}, "--from 10: has to be less than --to 5"},
-		{"a range of no offset", []string{"--from", "5", "--to", "5"}, "--from 5: has to be less than --to 5"},
-		{"a range beyond the end of every log", []string{"--from", "41"}, "--from 41: no partition has an offset in the range; " + topic + "/0 has [0, "},
-		{"an offset below zero", []string{"--from", "-1"}, "--from -1: offsets begin at 0"},
-		{"an end at zero", []string{"--to", "0"}, "--to 0: no offset lies before it"},
-		{"an end below zero", []string{"--to", "-3"}, "--to -3: no offset lies before it"},
-		{"a group that never was", []string{"--group", "nobody", "--allow-pending"}, "--group nobody: it has neither a checkpoint nor a commit"},
-		{"a partition that there is not", []string{"--partition", "99"}, "--partition 99: there is none; " + topic + " has 0…1"},
-		{"one that there is beside one that there is not", []string{"--partition", "0,99"}, "--partition 99"},
-		{"a topic that the pipeline does not read", []string{"--topic", "nope"}, "--topic nope: pipeline persist reads " + topic},
-		{"a list of nothing", []string{"--list", "0"}, "--list 0"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			b.t = t
-			b.must(exitRefused, append([]string{"audit"}, c.args...)...)
-			b.says(&b.err, c.says)
-			if b.out.Len() > 0 {
-				t.Errorf("stdout has %q", b.out.String())
-			}
-		})
-	}
-	b.t = t
-	b.must(exitFailure, "audit", "--from", "1", "--to", "9999", "--partition", "1", "--topic", topic)
-	b.says(&b.out, "NOT YET PROVEN")
 }

@@ -79,5 +79,5 @@ func (o Options) checkGroup(group string, parts map[intake.TP]*part) error {
 			return nil
 		}
 	}
-	return &OptionError{"group", fmt.Sprintf("%s: it has neither a checkpoint nor a commit in these partitions", group)}
+	return &OptionError{"group", group + ": it has neither a checkpoint nor a commit in these partitions"}
 }

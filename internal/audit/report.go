@@ -106,8 +106,8 @@ func (r *Report) find(f Finding, limit int) {
 func (f Finding) informs() bool { return f.Kind == kindBoth || f.Kind == string(OtherBytes) }
 
 func lastInforming(all []Finding) int {
-	for i := len(all) - 1; i >= 0; i-- {
-		if all[i].informs() {
+	for i, f := range slices.Backward(all) {
+		if f.informs() {
 			return i
 		}
 	}
