@@ -77,11 +77,13 @@ func TestTheVerdictSaysWhatItIsOf(t *testing.T) {
 		{"pending is not allowed", audit.Report{Total: audit.Counts{Offsets: 5, Rows: 3, Pending: 2}}, "\nNOT YET PROVEN: 2 records are not processed yet"},
 		{"a row is unequal", audit.Report{Total: audit.Counts{Offsets: 3, Rows: 2, Unequal: 1}}, "\nNOT PROVEN: 0 records are missing, 1 have a row or dead letters that are unequal"},
 		{
-			"duplicates of other bytes are mentioned", audit.Report{Proven: true, Total: audit.Counts{Offsets: 3, Rows: 2, OtherBytes: 1}},
+			"duplicates of other bytes are mentioned",
+			audit.Report{Proven: true, Total: audit.Counts{Offsets: 3, Rows: 2, OtherBytes: 1}},
 			"; 1 duplicates have other bytes than the row of their identity, perhaps another event\n",
 		},
 		{
-			"as is an open transaction", audit.Report{Proven: true, Partitions: []audit.Partition{{LogEnd: 9, StableEnd: 7}, {LogEnd: 5, StableEnd: 4}}},
+			"as is an open transaction",
+			audit.Report{Proven: true, Partitions: []audit.Partition{{LogEnd: 9, StableEnd: 7}, {LogEnd: 5, StableEnd: 4}}},
 			"\n3 offsets lie behind the beginning of an open transaction",
 		},
 	} {
