@@ -174,10 +174,14 @@ func (s *scene) awaitMarker(record kgo.Record) error {
 	})
 }
 
-// resetOffsets: reset-offsets OFFSET, in every partition, as kafka-consumer-groups does it.
+// resetOffsets: reset-offsets OFFSET|end, in every partition, as kafka-consumer-groups does it.
 func (s *scene) resetOffsets(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNeg(ts, neg)
-	at := number(ts, one(ts, args))
+	where := one(ts, args)
+	at := -1
+	if where != "end" {
+		at = int(number(ts, where))
+	}
 	topic := ts.Getenv("KAFKA_TOPIC")
 	ts.Check(s.eventually(func(ctx context.Context, admin *kadm.Client) error {
 		ends, err := admin.ListEndOffsets(ctx, topic)
@@ -185,7 +189,13 @@ func (s *scene) resetOffsets(ts *testscript.TestScript, neg bool, args []string)
 			return err
 		}
 		var offsets kadm.Offsets
-		ends.Each(func(o kadm.ListedOffset) { offsets.AddOffset(o.Topic, o.Partition, at, -1) })
+		ends.Each(func(o kadm.ListedOffset) {
+			to := int64(at)
+			if at < 0 {
+				to = o.Offset
+			}
+			offsets.AddOffset(o.Topic, o.Partition, to, -1)
+		})
 		return admin.CommitAllOffsets(ctx, ts.Getenv("KAFKA_GROUP_ID"), offsets)
 	}))
 }

@@ -110,7 +110,7 @@ func records() []Word {
 		},
 		{
 			"reset-offsets",
-			[]Use{{"reset-offsets OFFSET", "Commits OFFSET for the group in every partition, as an operator's tool does. Waits until the group is empty."}},
+			[]Use{{"reset-offsets OFFSET", "Commits OFFSET for the group in every partition, as an operator's tool does; `end` is the end of each log. Waits until the group is empty."}},
 			func(_ string, args []string) string {
 				return groups + ` --topic "$KAFKA_TOPIC" --reset-offsets --to-offset ` + strings.Join(args, " ") + " --execute"
 			},
