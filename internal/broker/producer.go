@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"sync/atomic"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -27,22 +30,23 @@ const batchOverhead = 512
 // since a dead letter that is less durable than the record it replaces is a loss. Safe for concurrent use.
 type DeadLetters struct {
 	client   *kgo.Client
+	adm      *kadm.Client
 	topic    string
 	maxBytes int
 	timeout  time.Duration
+	limit    atomic.Int32 // what the topic takes as one batch; 0 while it is not known
 }
 
 // NewDeadLetters returns a publisher to topic. A letter larger than maxBytes is published in parts, as is one that the
 // topic refuses for its size; 0 means 900 KiB. It doesn't connect yet.
 func NewDeadLetters(c Cluster, topic string, maxBytes int) (*DeadLetters, error) {
-	maxBytes = orDefault(maxBytes, 900<<10)
+	d := &DeadLetters{topic: topic, maxBytes: orDefault(maxBytes, 900<<10), timeout: 30 * time.Second}
 	client, err := c.client(
 		kgo.DefaultProduceTopic(topic),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.ProducerLinger(0),
-		// One request at a time: one that follows a refused one has gone without an answer until its timeout.
 		kgo.MaxProduceRequestsInflightPerBroker(1),
-		kgo.ProducerBatchMaxBytes(int32(maxBytes+batchOverhead)), // the topic's limit is one of batches too
+		kgo.ProducerBatchMaxBytesFn(func(string) int32 { return d.batchBytes() }),
 		kgo.ProducerBatchCompression(kgo.SnappyCompression()),
 		kgo.RecordDeliveryTimeout(20*time.Second),
 		kgo.AllowIdempotentProduceCancellation(),
@@ -50,7 +54,55 @@ func NewDeadLetters(c Cluster, topic string, maxBytes int) (*DeadLetters, error)
 	if err != nil {
 		return nil, fmt.Errorf("open dead letters: %w", err)
 	}
-	return &DeadLetters{client: client, topic: topic, maxBytes: maxBytes, timeout: 30 * time.Second}, nil
+	d.client, d.adm = client, kadm.NewClient(client)
+	return d, nil
+}
+
+// batchBytes bounds a batch: by the topic's limit, or while that is not known by what one letter may have.
+func (d *DeadLetters) batchBytes() int32 {
+	if limit := d.limit.Load(); limit > 0 {
+		return min(limit, int32(d.maxBytes+batchOverhead))
+	}
+	return int32(d.maxBytes + batchOverhead)
+}
+
+// letterBytes bounds a message.
+func (d *DeadLetters) letterBytes() int { return int(d.batchBytes()) - batchOverhead }
+
+// learn asks for the topic's limit, unless it is known. A broker has left requests without an answer that followed one
+// which was refused for its size, so nothing is sent that would be; where the limit can't be read, one record is on its
+// way at a time, and a refusal is followed by nothing.
+func (d *DeadLetters) learn(ctx context.Context) bool {
+	if d.limit.Load() > 0 {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	configs, err := d.adm.DescribeTopicConfigs(ctx, d.topic)
+	if err != nil {
+		return false
+	}
+	found, err := configs.On(d.topic, nil)
+	if err != nil || found.Err != nil {
+		return false
+	}
+	for _, c := range found.Configs {
+		if c.Key != "max.message.bytes" {
+			continue
+		}
+		if limit, err := strconv.ParseInt(c.MaybeValue(), 10, 32); err == nil && limit > batchOverhead {
+			d.limit.Store(int32(limit))
+			return true
+		}
+	}
+	return false
+}
+
+// forget drops a limit that the topic no longer has; the client takes the new one with the topic's next batch.
+func (d *DeadLetters) forget() {
+	if d.limit.Swap(0) > 0 {
+		d.client.PurgeTopicsFromProducing(d.topic)
+	}
 }
 
 // Topic returns where the letters go.
@@ -67,6 +119,9 @@ func (d *DeadLetters) Publish(ctx context.Context, letters []deadletter.Letter) 
 	defer cancel()
 	for len(letters) > 0 {
 		n := min(unacknowledged, len(letters))
+		if !d.learn(ctx) {
+			n = 1
+		}
 		if err := d.publish(ctx, letters[:n]); err != nil {
 			return err
 		}
@@ -77,21 +132,21 @@ func (d *DeadLetters) Publish(ctx context.Context, letters []deadletter.Letter) 
 
 func (d *DeadLetters) publish(ctx context.Context, letters []deadletter.Letter) error {
 	for i := range letters {
-		messages, err := letters[i].Encode(d.maxBytes)
+		messages, err := letters[i].Encode(d.letterBytes())
 		if err != nil {
 			return fmt.Errorf("encode dead letter of %s: %w", letters[i].Ref(), err)
 		}
 		if len(messages) > 1 { // parts keep to themselves, so that no more than 16 records are on their way
-			if err := d.publishAll(ctx, letters[:i], d.maxBytes); err != nil {
+			if err := d.publishAll(ctx, letters[:i], d.letterBytes()); err != nil {
 				return err
 			}
-			if err := d.publishSmaller(ctx, letters[i], d.maxBytes); err != nil {
+			if err := d.publishSmaller(ctx, letters[i], d.letterBytes()); err != nil {
 				return err
 			}
 			return d.publish(ctx, letters[i+1:])
 		}
 	}
-	return d.publishAll(ctx, letters, d.maxBytes)
+	return d.publishAll(ctx, letters, d.letterBytes())
 }
 
 // publishAll produces letters of one message each. The broker's answers come in an order of their own, so that each is
@@ -122,6 +177,7 @@ func (d *DeadLetters) publishAll(ctx context.Context, letters []deadletter.Lette
 		if !tooLarge[i] {
 			continue
 		}
+		d.forget()
 		if err := d.publishSmaller(ctx, l, maxBytes); err != nil {
 			return err
 		}
