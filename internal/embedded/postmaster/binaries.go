@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -130,6 +131,7 @@ func Fetch(ctx context.Context, cache string, major int, out io.Writer) (Binarie
 		return b, nil
 	}
 	fmt.Fprintf(out, "fetching PostgreSQL %s into %s\n", versions[i], home)
+	defer http.DefaultClient.CloseIdleConnections() // the library downloads with it, and would leave its connection open
 	if err := unpack(ctx, home, versions[i]); err != nil {
 		return Binaries{}, fmt.Errorf("fetch postgresql %s: %w", versions[i], err)
 	}
