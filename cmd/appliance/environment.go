@@ -21,7 +21,7 @@ const (
 	exitOK          = 0
 	exitFailure     = 1 // the work was tried and failed, or a check found what it looks for
 	exitRefused     = 2 // the input or the configuration is invalid, or changes are pending: nothing was done
-	exitUnreachable = 3 // a service that is needed doesn't answer
+	exitUnreachable = 3 // a service that is needed doesn't answer, or has no such database
 )
 
 // exitError is an error that says which code the process ends with. err may be nil where all has been said already: then

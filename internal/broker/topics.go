@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -205,16 +206,6 @@ func (a *Admin) fetchOffsets(ctx context.Context, group string) (kadm.OffsetResp
 // Sorted returns the partitions in the order in which they are printed.
 func Sorted[V any](byPartition map[intake.TP]V) []intake.TP {
 	return slices.SortedFunc(maps.Keys(byPartition), func(a, b intake.TP) int {
-		if a.Topic != b.Topic {
-			return cmpString(a.Topic, b.Topic)
-		}
-		return int(a.Partition) - int(b.Partition)
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
 	})
-}
-
-func cmpString(a, b string) int {
-	if a < b {
-		return -1
-	}
-	return 1
 }
